@@ -1,0 +1,587 @@
+//! Batches of frames in, events out.
+//!
+//! A batch goes through in blocks, and a block is prepared while the one before it is placed. Every frame of it is
+//! decoded, its key hashed, and the line of the index asked for; then, a block later, the queues that these lines
+//! point to are asked for; only then are its fragments placed, one after the other. So cache misses overlap with
+//! work, and the order of events is that of the frames.
+
+use crate::config::{Checksum, Config};
+use crate::event::{Atomic, Datagram, GivenUp, Killer, Sink, Slice, View, nested};
+use crate::frag::held::Record;
+use crate::frag::index::NIL;
+use crate::frag::queue::Queue;
+use crate::frag::table::{Table, Verdict};
+use crate::frame::{Frame, LinkType};
+use crate::reason::Reason;
+use crate::stats::{KernelCounters, Totals};
+use crate::wire::link::{self, Located};
+use crate::wire::{Addresses, Family, Fragment, ipv4, ipv6};
+
+/// Frames decoded before the first of them is placed.
+const BLOCK: usize = 16;
+
+/// A batch of frames of one segment.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    /// The bytes that [`Frame::start`] counts in.
+    pub segment: &'a [u8],
+    /// The frames, in order.
+    pub frames: &'a [Frame],
+    /// Number of the first frame.
+    pub first: u64,
+    /// Handed back with each held record: which section or input it is of.
+    pub origin: u32,
+    /// Whether the segment goes away: then call [`Engine::settle`] before it does.
+    pub transient: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Pass,
+    Fragment(Family),
+    Atomic,
+    Fault { family: Family, reason: Reason, problem: Option<ipv6::Problem>, fragment: bool, short: bool },
+}
+
+#[derive(Clone, Copy)]
+struct Staged {
+    kind: Kind,
+    hash: u32,
+    guess: u32,
+    ip: u32,
+    fragment: Fragment,
+}
+
+const NO_FRAGMENT: Fragment = Fragment {
+    addr: 0,
+    context: 0,
+    id: 0,
+    offset: 0,
+    length: 0,
+    header: 0,
+    protocol: 0,
+    ecn: 0,
+    more: false,
+    df: false,
+};
+
+const UNSTAGED: Staged = Staged { kind: Kind::Pass, hash: 0, guess: NIL, ip: 0, fragment: NO_FRAGMENT };
+
+/// The frames of a block, decoded.
+struct Block {
+    staged: [Staged; BLOCK],
+    wide: [Addresses; BLOCK],
+}
+
+impl Block {
+    const fn new() -> Self {
+        Self { staged: [UNSTAGED; BLOCK], wide: [[0; 4]; BLOCK] }
+    }
+}
+
+/// Reassembly of both families.
+pub struct Engine {
+    config: Config,
+    tables: [Table; 2],
+    totals: Totals,
+    slices: Vec<Slice>,
+}
+
+/// What is the same for all frames of a batch while they are placed.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    batch: &'a Batch<'a>,
+    /// Place of the frame in the batch.
+    at: usize,
+    frame: &'a Frame,
+    number: u64,
+}
+
+impl Engine {
+    /// An empty engine. `detailed`: keep the times that reports want.
+    #[must_use]
+    pub fn new(config: Config, detailed: bool) -> Self {
+        let tables =
+            [Table::new(&config, Family::V4, detailed), Table::new(&config, Family::V6, detailed)];
+        Self { config, tables, totals: Totals::default(), slices: Vec::new() }
+    }
+
+    /// The table of a family.
+    #[inline(always)]
+    #[must_use]
+    pub const fn table(&self, family: Family) -> &Table {
+        let [v4, v6] = &self.tables;
+        match family {
+            Family::V4 => v4,
+            Family::V6 => v6,
+        }
+    }
+
+    #[inline(always)]
+    const fn table_mut(&mut self, family: Family) -> &mut Table {
+        let [v4, v6] = &mut self.tables;
+        match family {
+            Family::V4 => v4,
+            Family::V6 => v6,
+        }
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The kernel's counters of a family.
+    #[must_use]
+    pub const fn counters(&self, family: Family) -> &KernelCounters {
+        &self.table(family).counters
+    }
+
+    /// Open queues of both families.
+    #[must_use]
+    pub const fn queues(&self) -> usize {
+        self.table(Family::V4).len() + self.table(Family::V6).len()
+    }
+
+    /// Bytes in use, both families, by the cost model.
+    #[must_use]
+    pub const fn memory(&self) -> u64 {
+        self.table(Family::V4).memory() + self.table(Family::V6).memory()
+    }
+
+    /// Asserts all invariants from scratch.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.tables.iter().try_for_each(Table::check)
+    }
+
+    /// Takes a batch of frames through.
+    pub fn run<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S) {
+        self.take(batch, sink, |engine, frame, staged, wide| engine.stage(batch.segment, frame, staged, wide));
+    }
+
+    /// Takes a batch of packets through: each frame is one packet from its IP header on, judged as a host does.
+    pub fn run_packets<S: Sink>(&mut self, batch: Batch<'_>, domain: u64, sink: &mut S) {
+        self.take(batch, sink, |engine, frame, staged, wide| {
+            let start = frame.start as usize;
+            let packet = batch.segment.get(start..start + frame.captured as usize).unwrap_or(&[]);
+            engine.stage_packet(packet, domain, true, staged, wide);
+        });
+    }
+
+    #[inline(always)]
+    fn take<S: Sink>(
+        &mut self,
+        batch: Batch<'_>,
+        sink: &mut S,
+        mut stage: impl FnMut(&mut Self, &Frame, &mut Staged, &mut Addresses),
+    ) {
+        let mut now = Block::new();
+        let mut ahead = Block::new();
+        let mut blocks = batch.frames.chunks(BLOCK);
+        let mut placing: &[Frame] = &[];
+        let mut at = 0;
+        loop {
+            let staging = blocks.next().unwrap_or(&[]);
+            for ((frame, staged), wide) in staging.iter().zip(&mut ahead.staged).zip(&mut ahead.wide) {
+                stage(self, frame, staged, wide);
+            }
+            for (i, ((frame, staged), wide)) in placing.iter().zip(&now.staged).zip(&now.wide).enumerate() {
+                let context = Context { batch: &batch, at: at + i, frame, number: batch.first + (at + i) as u64 };
+                self.place(context, staged, wide, sink);
+            }
+            if staging.is_empty() {
+                return;
+            }
+            for (i, (_, staged)) in staging.iter().zip(&mut ahead.staged).enumerate() {
+                if let Kind::Fragment(family) = staged.kind {
+                    let table = self.table(family);
+                    staged.guess = table.guess(staged.hash);
+                    table.prefetch_free(i + 1);
+                }
+            }
+            at += placing.len();
+            placing = staging;
+            core::mem::swap(&mut now, &mut ahead);
+        }
+    }
+
+    /// One packet by itself, from the IP header on, judged as a host does (so that packets that are no fragments
+    /// may be dropped, too). The batch has one frame, which is the packet.
+    pub fn push<S: Sink>(&mut self, batch: Batch<'_>, domain: u64, sink: &mut S) {
+        let (mut staged, mut wide) = (UNSTAGED, Addresses::default());
+        let Some(frame) = batch.frames.first() else { return };
+        self.stage_packet(batch.segment, domain, true, &mut staged, &mut wide);
+        self.place(Context { batch: &batch, at: 0, frame, number: batch.first }, &staged, &wide, sink);
+    }
+
+    #[inline(always)]
+    fn stage(&mut self, segment: &[u8], frame: &Frame, staged: &mut Staged, wide: &mut Addresses) {
+        staged.kind = Kind::Pass;
+        let start = frame.start as usize + usize::from(frame.head);
+        let Some(bytes) = segment.get(start..start + frame.captured as usize) else { return };
+        let Some(located) = link::locate(frame.link, bytes) else { return };
+        let Some(packet) = bytes.get(located.ip..) else { return };
+        staged.ip = located.ip as u32;
+        self.stage_packet(packet, located.domain, false, staged, wide);
+    }
+
+    #[inline(always)]
+    fn stage_packet(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged, wide: &mut Addresses) {
+        let Some(version) = packet.first().map(|byte| byte >> 4) else {
+            staged.kind = refused(host, Family::V4, Reason::Header);
+            return;
+        };
+        match version {
+            4 => self.stage4(packet, domain, host, staged),
+            6 => self.stage6(packet, domain, host, staged, wide),
+            _ => staged.kind = refused(host, Family::V4, Reason::Header),
+        }
+    }
+
+    #[inline(always)]
+    fn stage4(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged) {
+        let mut wrong = false;
+        let decoded = ipv4::decode(packet, domain, host, &mut staged.fragment, &mut wrong);
+        let verify = self.config.checksum == Checksum::Verify;
+        let fragment = ipv4_fragment_field(packet);
+        match decoded {
+            _ if wrong && verify && (fragment || host) => {
+                staged.kind = fault(Family::V4, Reason::Checksum, fragment, false);
+            }
+            Ok(false) => staged.kind = Kind::Pass,
+            Ok(true) => {
+                self.totals.bad_checksum += u64::from(wrong);
+                staged.kind = Kind::Fragment(Family::V4);
+                let table = self.table(Family::V4);
+                staged.hash = table.hash(&staged.fragment, &Addresses::default());
+                table.prefetch_index(staged.hash);
+            }
+            Err(reason) if fragment || host => {
+                let header = packet.first().map_or(0, |byte| usize::from(byte & 15) * 4);
+                let short = packet.len() < header.max(20);
+                staged.kind = fault(Family::V4, reason, fragment, short);
+            }
+            Err(_) => staged.kind = Kind::Pass,
+        }
+    }
+
+    #[inline]
+    fn stage6(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged, wide: &mut Addresses) {
+        match ipv6::decode(packet, domain, self.config.path, host, wide) {
+            ipv6::Decoded::Whole => staged.kind = Kind::Pass,
+            ipv6::Decoded::Fragment(f) => {
+                staged.fragment = f;
+                staged.kind = Kind::Fragment(Family::V6);
+                let table = self.table(Family::V6);
+                staged.hash = table.hash(&staged.fragment, wide);
+                table.prefetch_index(staged.hash);
+            }
+            ipv6::Decoded::Atomic(f) => {
+                staged.fragment = f;
+                staged.kind = Kind::Atomic;
+            }
+            ipv6::Decoded::Fault { reason, problem, fragment } => {
+                let short = packet.len() < ipv6::FIXED;
+                staged.kind = Kind::Fault { family: Family::V6, reason, problem, fragment, short };
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn place<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, wide: &Addresses, sink: &mut S) {
+        let Context { at, frame, .. } = context;
+        if frame.link != LinkType::NONE {
+            let [v4, v6] = &mut self.tables;
+            if v4.tick(frame.time) | v6.tick(frame.time) {
+                self.show_ended(context.batch.segment, context.number, sink);
+            }
+        }
+        match staged.kind {
+            Kind::Pass => sink.pass(at),
+            Kind::Fragment(family) => self.place_fragment(context, family, staged, wide, sink),
+            Kind::Atomic => self.place_atomic(context, staged, wide, sink),
+            Kind::Fault { family, reason, problem, fragment, short } => {
+                self.count_fault(family, reason, fragment, short);
+                if let Some((code, pointer)) = problem {
+                    sink.problem(at, code, pointer, packet_of(&context, staged));
+                }
+                sink.dropped(at, reason);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn place_fragment<S: Sink>(
+        &mut self,
+        context: Context<'_>,
+        family: Family,
+        staged: &Staged,
+        wide: &Addresses,
+        sink: &mut S,
+    ) {
+        let Context { batch, at, frame, number } = context;
+        let record = Record {
+            start: frame.start,
+            length: frame.record,
+            ip: (staged.ip + u32::from(frame.head)) as u16,
+            origin: batch.origin,
+            frame: number,
+            captured: frame.captured,
+            packet: frame.captured - staged.ip,
+        };
+        let table = self.table_mut(family);
+        let verdict = table.add(&staged.fragment, wide, (staged.hash, staged.guess), &record, frame.time);
+        if !table.ended.is_empty() {
+            self.show_ended(batch.segment, number, sink);
+        }
+        let fragments = match family {
+            Family::V4 => self.totals.fragments.first_mut(),
+            Family::V6 => self.totals.fragments.last_mut(),
+        };
+        if let Some(count) = fragments
+            && !matches!(verdict, Verdict::Passed(_))
+        {
+            *count += 1;
+        }
+        match verdict {
+            Verdict::Held => {
+                if batch.transient {
+                    self.table_mut(family).held.note_fresh();
+                }
+                sink.held(at);
+            }
+            Verdict::Complete(queue) => self.finish(context, family, queue, staged, sink),
+            Verdict::Dropped(reason) => {
+                self.totals.lose(reason, 1);
+                sink.dropped(at, reason);
+            }
+            Verdict::Killed(reason, queue) => self.kill(context, family, queue, reason, staged, sink),
+            Verdict::Problem(reason, pointer) => {
+                self.totals.lose(reason, 1);
+                sink.problem(at, 0, pointer, packet_of(&context, staged));
+                sink.dropped(at, reason);
+            }
+            Verdict::Passed(queue) => {
+                if self.table(family).queue(queue).is_some_and(Queue::holds) {
+                    self.give_up(batch.segment, number, family, queue, Reason::Unaligned, false, None, sink);
+                } else {
+                    self.table_mut(family).release(queue);
+                }
+                sink.pass(at);
+            }
+        }
+    }
+
+    /// A queue is complete: shows the datagram, then gives everything back.
+    #[inline(always)]
+    fn finish<S: Sink>(
+        &mut self,
+        context: Context<'_>,
+        family: Family,
+        at: u32,
+        staged: &Staged,
+        sink: &mut S,
+    ) {
+        let Context { batch, frame, number, .. } = context;
+        let mut slices = core::mem::take(&mut self.slices);
+        let table = self.table(family);
+        let mut nested_at = None;
+        if let Some(queue) = table.queue(at) {
+            table.slices(queue, &mut slices);
+            let mut located = Located { ip: staged.ip as usize, ..Located::default() };
+            // Ethernet with IP right inside has nothing more to tell.
+            if located.ip != 14
+                && let Some(found) = located_again(batch.segment, frame)
+            {
+                located = found;
+            }
+            let view = View { table, at, queue, segment: batch.segment, current: number };
+            let datagram = Datagram { view, slices: &slices, frame, located };
+            if family == Family::V6 && self.config.path == crate::config::Path::Local {
+                nested_at = nested(&datagram);
+            }
+            if nested_at.is_none() {
+                sink.complete(context.at, &datagram);
+            }
+        }
+        self.slices = slices;
+        if let Some((pointer, packet)) = nested_at {
+            self.table_mut(family).counters.in_hdr_errors += 1;
+            sink.problem(context.at, 0, pointer as u32, &packet);
+            self.kill(context, family, at, Reason::Nested, staged, sink);
+            return;
+        }
+        let used = self.table_mut(family).release(at);
+        self.totals.used += used;
+        self.totals.complete += 1;
+    }
+
+    #[inline(never)]
+    fn kill<S: Sink>(
+        &mut self,
+        context: Context<'_>,
+        family: Family,
+        queue: u32,
+        reason: Reason,
+        staged: &Staged,
+        sink: &mut S,
+    ) {
+        let Context { batch, at, number, .. } = context;
+        let f = &staged.fragment;
+        let rounded = if family == Family::V4 && f.more { f.length & !7 } else { f.length };
+        // At completion the killing fragment is one of those held already.
+        let accepted = matches!(reason, Reason::Ecn | Reason::Oversize | Reason::Nested);
+        let killer = Killer { number, offset: f.offset, end: f.offset + rounded, accepted };
+        self.give_up(batch.segment, number, family, queue, reason, false, Some(killer), sink);
+        if !accepted {
+            self.totals.lose(reason, 1);
+        }
+        sink.dropped(at, reason);
+    }
+
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    fn give_up<S: Sink>(
+        &mut self,
+        segment: &[u8],
+        number: u64,
+        family: Family,
+        at: u32,
+        reason: Reason,
+        icmp: bool,
+        killer: Option<Killer>,
+        sink: &mut S,
+    ) {
+        let table = self.table(family);
+        if let Some(queue) = table.queue(at) {
+            let view = View { table, at, queue, segment, current: number };
+            sink.given_up(&GivenUp { view, reason, icmp, killer });
+        }
+        let lost = self.table_mut(family).release(at);
+        self.totals.lose(reason, lost);
+        self.totals.incomplete += 1;
+    }
+
+    #[inline(never)]
+    fn show_ended<S: Sink>(&mut self, segment: &[u8], number: u64, sink: &mut S) {
+        for family in [Family::V4, Family::V6] {
+            let mut ended = core::mem::take(&mut self.table_mut(family).ended);
+            for end in ended.drain(..) {
+                self.give_up(segment, number, family, end.queue, end.reason, end.icmp, None, sink);
+            }
+            self.table_mut(family).ended = ended;
+        }
+    }
+
+    #[inline(never)]
+    fn place_atomic<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, wide: &Addresses, sink: &mut S) {
+        let Context { batch, at, frame, .. } = context;
+        let fragment = &staged.fragment;
+        let counters = &mut self.table_mut(Family::V6).counters;
+        counters.reasm_reqds += 1;
+        counters.reasm_oks += 1;
+        let start = frame.start as usize + usize::from(frame.head) + staged.ip as usize;
+        let length = (fragment.header + fragment.length) as usize;
+        let packet = batch.segment.get(start..start + length).unwrap_or(&[]);
+        let [_, fragments] = &mut self.totals.fragments;
+        *fragments += 1;
+        if let Some(pointer) = ipv6::nested_fragment_header(packet, fragment.protocol, fragment.header as usize) {
+            self.table_mut(Family::V6).counters.in_hdr_errors += 1;
+            self.totals.lose(Reason::Nested, 1);
+            sink.problem(at, 0, pointer as u32, packet);
+            sink.dropped(at, Reason::Nested);
+            return;
+        }
+        self.totals.used += 1;
+        self.totals.complete += 1;
+        sink.atomic(at, &Atomic { addresses: *wide, fragment, packet });
+    }
+
+    /// Counts a packet that was refused before it came to a queue.
+    #[inline(never)]
+    fn count_fault(&mut self, family: Family, reason: Reason, fragment: bool, short: bool) {
+        let local = self.config.path == crate::config::Path::Local;
+        let counters = &mut self.table_mut(family).counters;
+        match reason {
+            // A packet shorter than its header is a header error to the kernel.
+            Reason::Truncated if short => counters.in_hdr_errors += 1,
+            Reason::Truncated => counters.in_truncated_pkts += 1,
+            Reason::Checksum => {
+                counters.in_hdr_errors += 1;
+                counters.in_csum_errors += 1;
+            }
+            Reason::Chain | Reason::FragmentHeader if local => {
+                counters.reasm_reqds += 1;
+                counters.in_hdr_errors += 1;
+            }
+            // Not IP at all (`short` says so): no family to count it for.
+            Reason::Header if !short => counters.in_hdr_errors += 1,
+            _ => {}
+        }
+        if fragment {
+            let [v4, v6] = &mut self.totals.fragments;
+            *(if family == Family::V4 { v4 } else { v6 }) += 1;
+            self.totals.lose(reason, 1);
+        }
+    }
+
+    /// Time passes without a packet: queues may end.
+    pub fn advance<S: Sink>(&mut self, segment: &[u8], time: i64, sink: &mut S) {
+        let [v4, v6] = &mut self.tables;
+        if v4.tick(time) | v6.tick(time) {
+            self.show_ended(segment, 0, sink);
+        }
+    }
+
+    /// Everything open is given up.
+    pub fn flush<S: Sink>(&mut self, segment: &[u8], sink: &mut S) {
+        self.tables.iter_mut().for_each(Table::flush);
+        self.show_ended(segment, 0, sink);
+    }
+
+    /// The transient segments of the last batches go away: what is still held of them is copied.
+    pub fn settle(&mut self, segment: &[u8]) {
+        for table in &mut self.tables {
+            table.held.settle(segment);
+        }
+    }
+
+    /// A segment that stayed goes away.
+    pub fn settle_all(&mut self, segment: &[u8]) {
+        for table in &mut self.tables {
+            table.held.settle_all(segment);
+        }
+    }
+}
+
+const fn fault(family: Family, reason: Reason, fragment: bool, short: bool) -> Kind {
+    Kind::Fault { family, reason, problem: None, fragment, short }
+}
+
+/// The packet of a frame, from the IP header to its IP length.
+fn packet_of<'a>(context: &Context<'a>, staged: &Staged) -> &'a [u8] {
+    let frame = context.frame;
+    let start = frame.start as usize + usize::from(frame.head);
+    let bytes = context.batch.segment.get(start + staged.ip as usize..start + frame.captured as usize).unwrap_or(&[]);
+    ipv6::packet(bytes)
+}
+
+/// A packet that is no IP: a host drops it, a capture passes it.
+const fn refused(host: bool, family: Family, reason: Reason) -> Kind {
+    if host { fault(family, reason, false, true) } else { Kind::Pass }
+}
+
+/// Whether the flags and offset, as far as they are there, say fragment.
+#[inline(always)]
+fn ipv4_fragment_field(packet: &[u8]) -> bool {
+    packet.len() >= 20 && crate::wire::be16(packet, 6).is_some_and(|field| field & 0x3fff != 0)
+}
+
+fn located_again(segment: &[u8], frame: &Frame) -> Option<Located> {
+    let start = frame.start as usize + usize::from(frame.head);
+    link::locate(frame.link, segment.get(start..start + frame.captured as usize)?)
+}

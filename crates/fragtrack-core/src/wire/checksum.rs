@@ -1,0 +1,44 @@
+//! The Internet checksum (RFC 1071).
+
+/// Folded one's-complement sum of 16-bit words; an odd last byte counts as the high half.
+#[inline]
+#[must_use]
+pub fn sum(bytes: &[u8]) -> u16 {
+    // Words are summed as they lie and swapped once at the end: the sum does not care (RFC 1071, 2B).
+    let mut total = 0u64;
+    let mut words = bytes.chunks_exact(4);
+    for word in &mut words {
+        total += u64::from(word.first_chunk::<4>().map_or(0, |w| u32::from_ne_bytes(*w)));
+    }
+    let mut rest = [0u8; 4];
+    for (to, from) in rest.iter_mut().zip(words.remainder()) {
+        *to = *from;
+    }
+    total += u64::from(u32::from_ne_bytes(rest));
+    total = (total & 0xffff_ffff) + (total >> 32);
+    total = (total & 0xffff) + (total >> 16);
+    total = (total & 0xffff) + (total >> 16);
+    total = (total & 0xffff) + (total >> 16);
+    u16::from_be((total & 0xffff) as u16)
+}
+
+/// The checksum of a header whose checksum field is zero.
+#[must_use]
+pub fn of(bytes: &[u8]) -> u16 {
+    !sum(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn rfc1071_example() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(sum(&bytes), 0xddf2);
+        assert_eq!(of(&bytes), !0xddf2);
+        assert_eq!(sum(&bytes[..7]), 0xdcfb);
+        assert_eq!(sum(&[]), 0);
+    }
+}
