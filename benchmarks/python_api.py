@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Time what a Python program calls; prints a line of JSON for each thing and round.
+
+``python_api.py FILE.pcap [--rounds N] [--packets N]``
+
+====================  ==========================================================================
+call                  calling a built-in function with two arguments: the least a packet can cost
+push                  ``Reassembler.push``, a packet a call
+push_batch            ``Reassembler.push_batch``, 1,024 packets a call
+count                 ``reassemble(path)``: the whole file, only counted
+datagrams             ``datagrams(path)``: walked over, the length of each read
+payloads              the same, the payload bytes of each asked for
+one bytes a datagram  no reassembly: one object for each datagram, of its size
+====================  ==========================================================================
+
+The times are CPU time of the thread and wall time; packets lie in memory as bytes objects before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import operator
+import struct
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import fragtrack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ETHERNET = 14
+BATCH = 1024
+
+
+class Input(NamedTuple):
+    """A capture and what is known of it."""
+
+    path: Path
+    data: bytes
+    packets: list[bytes]
+    times: list[int]
+    total: int
+    datagrams: int
+    payload: int
+
+
+class Work(NamedTuple):
+    """One thing to time: `run` gives the datagrams it completed, if it did."""
+
+    name: str
+    packets: int
+    run: Callable[[], int | None]
+    expect: int | None
+
+
+def load(path: Path, limit: int) -> Input:
+    """Read a little-endian Ethernet pcap file; the packets of its head one by one."""
+    data = path.read_bytes()
+    truth = json.loads(path.with_suffix(".json").read_text())
+    packets: list[bytes] = []
+    times: list[int] = []
+    at = 24
+    while at < len(data) and len(packets) < limit:
+        seconds, micros, length = struct.unpack_from("<III", data, at)
+        packets.append(data[at + 16 + ETHERNET : at + 16 + length])
+        times.append((seconds * 1_000_000 + micros) * 1000)
+        at += 16 + length
+    whole = truth["datagrams"], truth["ip_payload_bytes"] // max(truth["datagrams"], 1)
+    return Input(path, data, packets, times, truth["packets"], *whole)
+
+
+def exhaust(items: Iterable[object]) -> None:
+    """Run an iterator to its end as fast as can be."""
+    deque(items, maxlen=0)
+
+
+def works(given: Input) -> list[Work]:
+    """List what can be timed with the installed package."""
+    packets, times = given.packets, given.times
+    count = len(packets)
+    done = count // (given.total // given.datagrams)  # datagrams lie one after the other
+
+    def call() -> None:
+        exhaust(map(operator.is_, packets, times))
+
+    def push() -> int:
+        reassembler = fragtrack.Reassembler()
+        take = reassembler.push
+        for packet, moment in zip(packets, times, strict=True):
+            take(packet, moment)
+        return reassembler.counters["ReasmOKs"]
+
+    def push_batch() -> int:
+        reassembler = fragtrack.Reassembler()
+        for low in range(0, count, BATCH):
+            reassembler.push_batch(packets[low : low + BATCH], times[low : low + BATCH])
+        return reassembler.counters["ReasmOKs"]
+
+    def whole() -> int:
+        return fragtrack.reassemble(given.path).datagrams["complete"]
+
+    def datagrams() -> int:
+        return sum(datagram.length > 0 for datagram in fragtrack.datagrams(given.path))
+
+    def payloads() -> int:
+        found = (datagram.payload for datagram in fragtrack.datagrams(given.path))
+        return sum(payload is not None for payload in found)
+
+    def copies() -> None:
+        view, size, step = memoryview(given.data), given.payload, len(given.data) // given.datagrams
+        starts = range(0, given.datagrams * step - size, step)
+        exhaust(bytes(view[start : start + size]) for start in starts)
+
+    return [
+        Work("call", count, call, None),
+        Work("push", count, push, done),
+        Work("push_batch", count, push_batch, done),
+        Work("count", given.total, whole, given.datagrams),
+        Work("datagrams", given.total, datagrams, given.datagrams),
+        Work("payloads", given.total, payloads, given.datagrams),
+        Work("one bytes a datagram", given.total, copies, None),
+    ]
+
+
+def main() -> int:
+    """Time everything in turns."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--packets", type=int, default=99_999, help="packets given one by one")
+    options = parser.parse_args()
+    given = load(options.file, options.packets)
+    todo = works(given)
+    for number in range(options.rounds + 1):
+        for work in todo:
+            cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+            found = work.run()
+            cpu, wall = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
+            assert found == work.expect, (work.name, found, work.expect)
+            if number:  # the first round warms up
+                sample = {"what": work.name, "round": number, "cpu_ns": cpu, "wall_ns": wall}
+                backend = fragtrack.backend_name()
+                print(json.dumps({**sample, "records": work.packets, "backend": backend}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+//! Capture files: record framing of pcap and pcapng, read and written.
+//!
+//! [`Reader`] takes bytes, from memory or piece by piece from a stream, and gives
+//! [`Frame`](fragtrack_core::frame::Frame)s: where each record stands, how long, when, on what kind
+//! of link. [`Writer`] takes records back, unchanged or with other bytes for the frame, and appends
+//! them to an output of either format. [`Origins`] holds what the writer must know of the inputs
+//! and sections that records come from. Nothing here knows what is in a frame, or does input or
+//! output.
+//!
+//! Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng; where they leave room, what
+//! libpcap accepts.
+
+mod ahead;
+mod damage;
+mod options;
+mod order;
+mod origin;
+mod pcap;
+mod pcapng;
+mod reader;
+//mod writer;
+
+pub use damage::{Damage, Why};
+pub use order::Order;
+pub use origin::{
+    Format, Interface, Layout, MAX_INTERFACES, MAX_SNAPLEN, Origin, Origins, Pcap, Resolution, Unit,
+};
+pub use pcapng::MAX_BLOCK;
+pub use reader::{Detect, Input, Pause, Reader, Step, Tail};
+//pub use writer::{Output, Record, Refused, Writer};

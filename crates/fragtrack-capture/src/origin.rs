@@ -1,0 +1,418 @@
+//! Where records come from: everything needed to write a record of some input or section again.
+
+use fragtrack_core::frame::LinkType;
+
+use crate::options::{self, Scope};
+use crate::order::Order;
+
+/// Interfaces remembered in one section; later ones are unknown (bounds what a hostile file costs).
+pub const MAX_INTERFACES: u32 = 65_536;
+
+/// Bytes of interface blocks remembered in one section, for the same reason.
+const MAX_INTERFACE_BYTES: usize = 16 << 20;
+
+/// Captured length that every reader of pcap files accepts (libpcap, `MAXIMUM_SNAPLEN`), in bytes.
+pub const MAX_SNAPLEN: u32 = 262_144;
+
+/// Unit of the second number of a pcap time stamp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Microseconds, magic `a1b2c3d4`.
+    Micro,
+    /// Nanoseconds, magic `a1b23c4d`.
+    Nano,
+}
+
+impl Unit {
+    /// Nanoseconds in one unit.
+    #[must_use]
+    pub const fn nanoseconds(self) -> i64 {
+        match self {
+            Self::Micro => 1_000,
+            Self::Nano => 1,
+        }
+    }
+}
+
+/// Shape of a pcap record header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// 16 bytes (draft-ietf-opsawg-pcap, "Packet Record").
+    Classic,
+    /// 24 bytes, magic `a1b2cd34`: interface index (4), protocol (2), packet type (1) and a byte
+    /// of padding follow the classic fields (libpcap, `pcap_sf_patched_pkthdr`).
+    Modified,
+}
+
+impl Layout {
+    /// Bytes of a record header.
+    #[must_use]
+    pub const fn head(self) -> u16 {
+        match self {
+            Self::Classic => 16,
+            Self::Modified => 24,
+        }
+    }
+}
+
+/// The variant of a pcap file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pcap {
+    /// Byte order of all numbers.
+    pub order: Order,
+    /// Unit of time stamps.
+    pub unit: Unit,
+    /// Shape of record headers.
+    pub layout: Layout,
+}
+
+impl Pcap {
+    /// The variant that the first four bytes of a file name (draft-ietf-opsawg-pcap, "File Header").
+    #[must_use]
+    pub fn of(magic: [u8; 4]) -> Option<Self> {
+        let (order, value) = match u32::from_le_bytes(magic) {
+            value @ (0xa1b2_c3d4 | 0xa1b2_3c4d | 0xa1b2_cd34) => (Order::Little, value),
+            value => (Order::Big, value.swap_bytes()),
+        };
+        let (unit, layout) = match value {
+            0xa1b2_c3d4 => (Unit::Micro, Layout::Classic),
+            0xa1b2_3c4d => (Unit::Nano, Layout::Classic),
+            0xa1b2_cd34 => (Unit::Micro, Layout::Modified),
+            _ => return None,
+        };
+        Some(Self { order, unit, layout })
+    }
+
+    /// The magic number of this variant.
+    #[must_use]
+    pub const fn magic(self) -> u32 {
+        match (self.unit, self.layout) {
+            (_, Layout::Modified) => 0xa1b2_cd34,
+            (Unit::Micro, Layout::Classic) => 0xa1b2_c3d4,
+            (Unit::Nano, Layout::Classic) => 0xa1b2_3c4d,
+        }
+    }
+}
+
+/// Kind and byte order of an input or section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// A pcap file.
+    Pcap(Pcap),
+    /// A section of a pcapng file.
+    Pcapng(Order),
+}
+
+/// Resolution of pcapng time stamps, as the option `if_tsresol` encodes it: 10 to the minus
+/// `value`, or with the highest bit set 2 to the minus the rest (draft-ietf-opsawg-pcapng,
+/// "Interface Description Block Options").
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resolution(pub u8);
+
+impl Resolution {
+    /// Microseconds: what applies without the option.
+    pub const MICRO: Self = Self(6);
+
+    /// Nanoseconds since the epoch for `units` of this resolution after `offset` seconds, rounded
+    /// down to whole nanoseconds and saturating at the ends of `i64`.
+    #[inline]
+    #[must_use]
+    pub fn nanoseconds(self, units: u64, offset: i64) -> i64 {
+        let scaled = if self.0 & 0x80 != 0 {
+            (u128::from(units) * 1_000_000_000) >> (self.0 & 0x7f)
+        } else if self.0 <= 9 {
+            u128::from(units) * u128::from(10_u64.pow(9 - u32::from(self.0)))
+        } else {
+            // 10^20 is more than any number of units.
+            10_u128
+                .checked_pow(u32::from(self.0) - 9)
+                .map_or(0, |divisor| u128::from(units) / divisor)
+        };
+        let nanoseconds = i128::try_from(scaled)
+            .unwrap_or(i128::MAX)
+            .saturating_add(i128::from(offset) * 1_000_000_000);
+        saturate(nanoseconds)
+    }
+
+    /// Units of this resolution after `offset` seconds for `time` nanoseconds since the epoch,
+    /// rounded down, saturating at the ends of `u64`.
+    #[must_use]
+    pub fn units(self, time: i64, offset: i64) -> u64 {
+        let nanoseconds = i128::from(time) - i128::from(offset) * 1_000_000_000;
+        let Ok(nanoseconds) = u128::try_from(nanoseconds) else {
+            return 0;
+        };
+        let units = if self.0 & 0x80 != 0 {
+            // Whole seconds and the rest apart, so that nothing that fits in 64 bits overflows.
+            let shift = u32::from(self.0 & 0x7f);
+            let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+            if shift < 64 {
+                (seconds << shift).saturating_add((rest << shift) / 1_000_000_000)
+            } else {
+                u128::MAX
+            }
+        } else if self.0 <= 9 {
+            nanoseconds / u128::from(10_u64.pow(9 - u32::from(self.0)))
+        } else {
+            10_u128
+                .checked_pow(u32::from(self.0) - 9)
+                .map_or(u128::MAX, |factor| nanoseconds.saturating_mul(factor))
+        };
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+
+    /// Whether microseconds cannot express every time of this resolution.
+    #[must_use]
+    pub const fn finer_than_micro(self) -> bool {
+        match self.0 & 0x80 {
+            0 => self.0 > 6,
+            // 2^-20 is the first power of two below a microsecond; 2^-1 to 2^-19 are no whole
+            // microseconds either, but above their size.
+            _ => (self.0 & 0x7f) >= 20,
+        }
+    }
+}
+
+fn saturate(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// What is known of a capture interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// How its frames are read; `LinkType::NONE` for one whose description is damaged.
+    pub link: LinkType,
+    /// Bytes captured of a frame at most, 0 for no limit.
+    pub snaplen: u32,
+    /// Resolution of its time stamps.
+    pub resolution: Resolution,
+    /// Seconds to add to its time stamps.
+    pub offset: i64,
+    start: usize,
+    length: usize,
+}
+
+/// An input file or, in pcapng, one section of it: whatever records of it share.
+///
+/// Invariant: an origin of a pcap file has one interface, whose `start` and `length` are 0; the
+/// others have their whole Interface Description Block at `blocks[start..start + length]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    format: Format,
+    header: [u8; 24],
+    interfaces: Vec<Interface>,
+    blocks: Vec<u8>,
+}
+
+impl Origin {
+    /// The origin of a pcap file with this file header.
+    #[must_use]
+    pub fn pcap(pcap: Pcap, header: [u8; 24]) -> Self {
+        // The upper half of the field holds FCS length bits, which say nothing about the frames.
+        let network = pcap.order.u32(&header, 20).unwrap_or(0);
+        let interface = Interface {
+            link: LinkType(u16::try_from(network & 0xffff).unwrap_or(0)),
+            snaplen: pcap.order.u32(&header, 16).unwrap_or(0),
+            resolution: match pcap.unit {
+                Unit::Micro => Resolution::MICRO,
+                Unit::Nano => Resolution(9),
+            },
+            offset: 0,
+            start: 0,
+            length: 0,
+        };
+        Self {
+            format: Format::Pcap(pcap),
+            header,
+            interfaces: vec![interface],
+            blocks: Vec::new(),
+        }
+    }
+
+    /// The origin of a pcapng section without interfaces yet.
+    #[must_use]
+    pub const fn section(order: Order) -> Self {
+        Self {
+            format: Format::Pcapng(order),
+            header: [0; 24],
+            interfaces: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Kind and byte order.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Byte order of the numbers in it.
+    #[must_use]
+    pub const fn order(&self) -> Order {
+        match self.format {
+            Format::Pcap(pcap) => pcap.order,
+            Format::Pcapng(order) => order,
+        }
+    }
+
+    /// The pcap file header as it stands in the file; zeros for a pcapng section.
+    #[must_use]
+    pub const fn header(&self) -> &[u8; 24] {
+        &self.header
+    }
+
+    /// Interfaces described so far.
+    #[must_use]
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// Interface number `id`.
+    #[inline]
+    #[must_use]
+    pub fn interface(&self, id: u32) -> Option<&Interface> {
+        self.interfaces.get(usize::try_from(id).ok()?)
+    }
+
+    /// The whole block that describes interface `id`, in this origin's byte order; empty for pcap.
+    #[must_use]
+    pub fn block(&self, id: u32) -> &[u8] {
+        self.interface(id)
+            .and_then(|known| self.blocks.get(known.start..)?.get(..known.length))
+            .unwrap_or_default()
+    }
+
+    /// Captured length up to which pcap records of this file are believed, in bytes: the snapshot
+    /// length where it is larger than what every reader accepts, but never more than a stream may
+    /// have to hold.
+    #[must_use]
+    pub fn record_limit(&self) -> u32 {
+        self.interface(0)
+            .map_or(0, |only| only.snaplen)
+            .clamp(MAX_SNAPLEN, crate::MAX_BLOCK)
+    }
+
+    /// Remembers the interface that a whole Interface Description Block describes. One too short
+    /// takes its number all the same, without a link type.
+    ///
+    /// # Errors
+    ///
+    /// `()` where no more interfaces are remembered.
+    pub(crate) fn describe(&mut self, block: &[u8]) -> Result<(), ()> {
+        let room = MAX_INTERFACE_BYTES.saturating_sub(self.blocks.len());
+        if self.interfaces.len() >= usize::try_from(MAX_INTERFACES).unwrap_or(0) || block.len() > room
+        {
+            return Err(());
+        }
+        let order = self.order();
+        let body = block.get(..block.len().saturating_sub(4)).unwrap_or_default();
+        let mut interface = Interface {
+            link: LinkType::NONE,
+            snaplen: 0,
+            resolution: Resolution::MICRO,
+            offset: 0,
+            start: self.blocks.len(),
+            length: block.len(),
+        };
+        if let (Some(link), Some(snaplen)) = (order.u16(body, 8), order.u32(body, 12)) {
+            interface.link = LinkType(link);
+            interface.snaplen = snaplen;
+        }
+        for (code, value) in options::walk(order, body.get(16..).unwrap_or_default()) {
+            match (code, value) {
+                (options::IF_TSRESOL, &[resolution]) => interface.resolution = Resolution(resolution),
+                (options::IF_TSOFFSET, _) => {
+                    if let (8, Some(offset)) = (value.len(), order.u64(value, 0)) {
+                        interface.offset = offset.cast_signed();
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.blocks.extend_from_slice(block);
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    /// Appends the description of interface `id` as a block in byte order `to`.
+    pub(crate) fn write_description(&self, id: u32, to: Order, out: &mut Vec<u8>) {
+        let start = out.len();
+        to.put32(out, crate::pcapng::INTERFACE);
+        to.put32(out, 0);
+        let (link, snaplen) = self.interface(id).map_or((0, 0), |known| (known.link.0, known.snaplen));
+        to.put16(out, link);
+        to.put16(out, 0);
+        to.put32(out, snaplen);
+        match self.format {
+            Format::Pcap(pcap) => {
+                to.put16(out, options::IF_TSRESOL);
+                to.put16(out, 1);
+                let resolution = match pcap.unit {
+                    Unit::Micro => 6,
+                    Unit::Nano => 9,
+                };
+                out.extend_from_slice(&[resolution, 0, 0, 0, 0, 0, 0, 0]);
+            }
+            Format::Pcapng(from) => {
+                let block = self.block(id);
+                let list = block.get(16..block.len().saturating_sub(4)).unwrap_or_default();
+                options::copy(list, from, to, Scope::Interface, &[], out);
+            }
+        }
+        crate::pcapng::close(to, start, out);
+    }
+}
+
+/// The origins of all records that may still be written, by number.
+///
+/// Numbers go up from 0 in the order of reading and are never used again.
+#[derive(Clone, Default, Debug)]
+pub struct Origins {
+    first: u32,
+    list: std::collections::VecDeque<Origin>,
+}
+
+impl Origins {
+    /// No origins yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an origin and gives its number.
+    pub fn add(&mut self, origin: Origin) -> u32 {
+        let number = self.next();
+        self.list.push_back(origin);
+        number
+    }
+
+    /// The number that the next origin gets.
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        self.first.saturating_add(u32::try_from(self.list.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Origin `number`, unless it was released.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, number: u32) -> Option<&Origin> {
+        self.list.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Origin `number` for changing, unless it was released.
+    pub(crate) fn at_mut(&mut self, number: u32) -> Option<&mut Origin> {
+        self.list.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Forgets the origins before `oldest`: nothing of them will be written any more. A file of
+    /// very many sections costs no more memory than the sections that held records point to.
+    pub fn release(&mut self, oldest: u32) {
+        while self.first < oldest && self.list.pop_front().is_some() {
+            self.first = self.first.saturating_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "origin_tests.rs"]
+mod tests;

@@ -1,0 +1,351 @@
+//! Many packets in one crossing: columns in, columns out.
+
+use fragtrack_core::engine::Batch as Frames;
+use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
+use fragtrack_core::reason::Reason;
+use fragtrack_core::{Engine, Frame, LinkType};
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+
+use crate::buffer::Bytes;
+use crate::outcome::{Kind, Lost};
+
+/// Packets handed to the engine at once.
+const CHUNK: usize = 512;
+
+/// Where packets are in a buffer, and when they came.
+pub(crate) struct Columns {
+    offsets: Vec<u64>,
+    lengths: Vec<u64>,
+    times: Vec<i64>,
+}
+
+fn column<T: Element + Copy>(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+    PyBuffer::<T>::get(object)?.to_vec(py)
+}
+
+/// A column of unsigned numbers: `array('Q')`, `array('I')`, numpy's uint64, uint32 or int64.
+fn numbers(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    if let Ok(wide) = column::<u64>(py, object) {
+        return Ok(wide);
+    }
+    if let Ok(narrow) = column::<u32>(py, object) {
+        return Ok(narrow.into_iter().map(u64::from).collect());
+    }
+    // A negative number becomes one that lies behind every buffer.
+    Ok(column::<i64>(py, object)?.into_iter().map(|n| n as u64).collect())
+}
+
+impl Columns {
+    /// # Errors
+    /// `ValueError`: columns of different lengths, or a packet outside the buffer.
+    pub(crate) fn read(
+        py: Python<'_>,
+        offsets: &Bound<'_, PyAny>,
+        lengths: &Bound<'_, PyAny>,
+        times: &Bound<'_, PyAny>,
+        buffer: usize,
+    ) -> PyResult<Self> {
+        let columns = Self {
+            offsets: numbers(py, offsets)?,
+            lengths: numbers(py, lengths)?,
+            times: match column::<i64>(py, times) {
+                Ok(times) => times,
+                Err(_) => numbers(py, times)?.into_iter().map(|n| n as i64).collect(),
+            },
+        };
+        let count = columns.offsets.len();
+        if columns.lengths.len() != count || columns.times.len() != count {
+            return Err(PyValueError::new_err(format!(
+                "offsets, lengths and times must be equally long, not {count}, {} and {}",
+                columns.lengths.len(),
+                columns.times.len()
+            )));
+        }
+        let inside = |(offset, length): (&u64, &u64)| {
+            *length <= u64::from(u32::MAX) && offset.checked_add(*length).is_some_and(|end| end <= buffer as u64)
+        };
+        match columns.offsets.iter().zip(&columns.lengths).position(|packet| !inside(packet)) {
+            Some(at) => Err(PyValueError::new_err(format!("packet {at} lies outside the buffer of {buffer} bytes"))),
+            None => Ok(columns),
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Takes the packets through the engine. What is still held afterwards is copied: the buffer may go.
+    pub(crate) fn run(&self, engine: &mut Engine, segment: &[u8], first: u64, domain: u64, gather: bool) -> Taken {
+        let mut taken = Taken::new(self.len(), gather);
+        let mut frames = Vec::with_capacity(CHUNK);
+        for (chunk, offsets) in self.offsets.chunks(CHUNK).enumerate() {
+            let base = chunk * CHUNK;
+            frames.clear();
+            let rest = self.lengths.iter().zip(&self.times).skip(base);
+            frames.extend(offsets.iter().zip(rest).map(|(offset, (length, time))| Frame {
+                start: *offset,
+                time: *time,
+                record: *length as u32,
+                captured: *length as u32,
+                wire: *length as u32,
+                head: 0,
+                link: LinkType(101),
+            }));
+            taken.base = base;
+            taken.frames.clone_from(&frames);
+            let batch =
+                Frames { segment, frames: &frames, first: first + base as u64, origin: 0, transient: true };
+            engine.run_packets(batch, domain, &mut taken);
+        }
+        engine.settle(segment);
+        taken
+    }
+}
+
+/// What came out of a batch.
+#[derive(Default)]
+pub(crate) struct Taken {
+    base: usize,
+    frames: Vec<Frame>,
+    gather: bool,
+    kinds: Vec<u8>,
+    reasons: Vec<u8>,
+    completed: Vec<u32>,
+    /// Headers of whole datagrams, one after the other, and where each ends.
+    headers: Vec<u8>,
+    header_ends: Vec<u64>,
+    /// Payload ranges: place in the buffer, or in `side`; where each datagram's ranges end.
+    places: Vec<u64>,
+    lengths: Vec<u32>,
+    sources: Vec<u8>,
+    slice_ends: Vec<u64>,
+    side: Vec<u8>,
+    /// Whole packets, if they were to be gathered, and where each ends.
+    packets: Vec<u8>,
+    packet_ends: Vec<u64>,
+    lost: Vec<Lost>,
+}
+
+impl Taken {
+    fn new(packets: usize, gather: bool) -> Self {
+        let mut taken = Self { gather, ..Self::default() };
+        taken.kinds.reserve(packets);
+        taken.reasons.reserve(packets);
+        taken
+    }
+
+    fn note(&mut self, kind: Kind, reason: u8) {
+        self.kinds.push(kind as u8);
+        self.reasons.push(reason);
+    }
+
+    fn note_complete(&mut self, at: usize) {
+        self.note(Kind::Complete, 0);
+        self.completed.push((self.base + at) as u32);
+    }
+}
+
+impl Sink for Taken {
+    fn pass(&mut self, _at: usize) {
+        self.note(Kind::Whole, 0);
+    }
+
+    fn held(&mut self, _at: usize) {
+        self.note(Kind::Held, 0);
+    }
+
+    fn dropped(&mut self, _at: usize, reason: Reason) {
+        self.note(Kind::Dropped, reason.code());
+    }
+
+    fn atomic(&mut self, at: usize, atomic: &Atomic<'_>) {
+        self.note_complete(at);
+        let (packet, payload) = (atomic.packet(), atomic.payload());
+        let header = packet.len() - payload.len();
+        if self.gather {
+            self.packets.extend_from_slice(packet);
+            self.packet_ends.push(self.packets.len() as u64);
+        } else {
+            self.headers.extend(packet.iter().take(header));
+            self.header_ends.push(self.headers.len() as u64);
+            self.places.push(self.frames.get(at).map_or(0, |frame| frame.start) + header as u64);
+            self.lengths.push(payload.len() as u32);
+            self.sources.push(0);
+            self.slice_ends.push(self.places.len() as u64);
+        }
+    }
+
+    fn complete(&mut self, at: usize, datagram: &Datagram<'_>) {
+        self.note_complete(at);
+        if self.gather {
+            datagram.write_packet(&mut self.packets);
+            self.packet_ends.push(self.packets.len() as u64);
+            return;
+        }
+        datagram.write_header(&mut self.headers);
+        self.header_ends.push(self.headers.len() as u64);
+        for (slice, place, bytes) in datagram.places() {
+            if let Some(place) = place {
+                self.places.push(place);
+                self.sources.push(0);
+            } else {
+                self.places.push(self.side.len() as u64);
+                self.sources.push(1);
+                self.side.extend_from_slice(bytes);
+            }
+            self.lengths.push(slice.end - slice.start);
+        }
+        self.slice_ends.push(self.places.len() as u64);
+    }
+
+    fn given_up(&mut self, given_up: &GivenUp<'_>) {
+        // The frame that killed it is the next one to be noted.
+        let now = self.frames.get(self.kinds.len().saturating_sub(self.base)).map_or(0, |frame| frame.time);
+        self.lost.push(Lost::of(given_up, now));
+    }
+}
+
+/// What became of a batch of packets; see `fragtrack.Reassembler.push_batch`.
+#[pyclass(frozen, module = "fragtrack._core")]
+pub(crate) struct Batch {
+    buffer: Py<PyAny>,
+    taken: Taken,
+}
+
+impl Batch {
+    pub(crate) const fn new(buffer: Py<PyAny>, taken: Taken) -> Self {
+        Self { buffer, taken }
+    }
+
+    fn range(ends: &[u64], at: usize) -> PyResult<(usize, usize)> {
+        let end = ends.get(at).ok_or_else(|| PyIndexError::new_err(format!("there are {} datagrams", ends.len())))?;
+        let start = at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+        Ok((start as usize, *end as usize))
+    }
+}
+
+/// A read-only view with a format, over a copy of the column.
+fn view<'py>(py: Python<'py>, bytes: &[u8], format: &str) -> PyResult<Bound<'py, PyAny>> {
+    PyMemoryView::from(&PyBytes::new(py, bytes))?.call_method1("cast", (format,))
+}
+
+fn wide(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_ne_bytes()).collect()
+}
+
+fn narrow(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_ne_bytes()).collect()
+}
+
+#[pymethods]
+impl Batch {
+    /// One byte per packet: 0 whole, 1 held, 2 complete, 3 dropped.
+    #[getter]
+    fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &self.taken.kinds, "B")
+    }
+
+    /// One byte per packet: the code of the reason, 0 if it was not dropped.
+    #[getter]
+    fn reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &self.taken.reasons, "B")
+    }
+
+    /// Packets (0-based, within the batch) that completed a datagram.
+    #[getter]
+    fn completed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &narrow(&self.taken.completed), "I")
+    }
+
+    /// Headers of the whole datagrams, one after the other.
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.taken.headers)
+    }
+
+    /// Where each header ends in `headers`.
+    #[getter]
+    fn header_ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &wide(&self.taken.header_ends), "Q")
+    }
+
+    /// Where each payload slice starts: in the buffer, or in `side`.
+    #[getter]
+    fn slice_places<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &wide(&self.taken.places), "Q")
+    }
+
+    /// Bytes of each payload slice.
+    #[getter]
+    fn slice_lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &narrow(&self.taken.lengths), "I")
+    }
+
+    /// Where each payload slice is: 0 in the buffer, 1 in `side`.
+    #[getter]
+    fn slice_sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &self.taken.sources, "B")
+    }
+
+    /// Where the slices of each datagram end.
+    #[getter]
+    fn slice_ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &wide(&self.taken.slice_ends), "Q")
+    }
+
+    /// Payload of fragments that were held from earlier batches.
+    #[getter]
+    fn side<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.taken.side)
+    }
+
+    /// Whole packets, one after the other (`gather=True`).
+    #[getter]
+    fn packets<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.taken.packets)
+    }
+
+    /// Where each packet ends in `packets` (`gather=True`).
+    #[getter]
+    fn packet_ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, &wide(&self.taken.packet_ends), "Q")
+    }
+
+    /// Datagrams that were given up.
+    #[getter]
+    fn given_up<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.taken.lost.iter().map(|lost| lost.object(py)).collect()
+    }
+
+    /// Number of whole datagrams.
+    fn __len__(&self) -> usize {
+        self.taken.completed.len()
+    }
+
+    /// The `i`-th whole datagram, from its IP header on.
+    fn packet<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let taken = &self.taken;
+        if taken.gather {
+            let (start, end) = Self::range(&taken.packet_ends, i)?;
+            return Ok(PyBytes::new(py, taken.packets.get(start..end).unwrap_or(&[])));
+        }
+        let (start, end) = Self::range(&taken.header_ends, i)?;
+        let mut packet = taken.headers.get(start..end).unwrap_or(&[]).to_vec();
+        let bytes = Bytes::of(self.buffer.bind(py))?;
+        let (start, end) = Self::range(&taken.slice_ends, i)?;
+        for at in start..end {
+            let place = taken.places.get(at).map_or(0, |place| *place as usize);
+            let length = taken.lengths.get(at).map_or(0, |length| *length as usize);
+            let from = if taken.sources.get(at) == Some(&0) { bytes.as_slice() } else { &taken.side };
+            packet.extend_from_slice(from.get(place..place + length).unwrap_or(&[]));
+        }
+        Ok(PyBytes::new(py, &packet))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Batch({} packets, {} whole datagrams)", self.taken.kinds.len(), self.taken.completed.len())
+    }
+}

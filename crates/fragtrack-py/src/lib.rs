@@ -1,0 +1,18 @@
+//! The bridge to Python: a table of contents.
+
+use pyo3::prelude::*;
+
+mod batch;
+mod buffer;
+mod config;
+mod outcome;
+mod reassembler;
+
+/// The native part of fragtrack.
+#[pymodule(name = "_core", gil_used = false)]
+fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<outcome::Outcome>()?;
+    module.add_class::<batch::Batch>()?;
+    module.add_class::<reassembler::Reassembler>()
+}

@@ -1,0 +1,228 @@
+"""``fragtrack reassemble``: captures in, a capture with whole datagrams out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from fragtrack.cli.status import Status, complain, damage_line
+from fragtrack.cli.values import size
+from fragtrack.config import LIMITS, POLICIES, RECLAIMS
+from fragtrack.errors import ConfigError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from fragtrack.cli.interrupt import Interrupt
+    from fragtrack.files import Summary
+
+SUMMARY = "rewrite a capture with whole datagrams in place of fragments"
+
+DESCRIPTION = """\
+Read captures, put the IP fragments in them together as a Linux host would, and
+write a capture that has the whole datagrams. Everything else passes through
+unchanged and in order.
+
+INPUT may be pcap or pcapng, plain or compressed (gzip, zstd, bzip2, xz): the
+content decides, not the name. Several inputs are read as one capture."""
+
+EXAMPLES = """\
+examples:
+  fragtrack reassemble in.pcapng -o whole.pcapng
+  fragtrack reassemble day1.pcap.gz day2.pcap.gz -o both.pcapng.zst
+  fragtrack reassemble in.pcap --datagrams fragmented.csv --hash
+  fragtrack reassemble in.pcap --limits kernel --json | jq .reasons
+  tcpdump -i eth0 -w - | fragtrack reassemble - -o - | tshark -r -
+
+exit status:
+  0    done
+  1    done, but an input was damaged; a line says where
+  2    wrong usage
+  3    nothing could be done; no output is left behind
+  130  ended by Ctrl-C; the output is valid, and shorter"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("inputs", nargs="+", metavar="INPUT", help="capture to read; - is standard input")
+
+    group = parser.add_argument_group("output (at least one of -o, --datagrams, --json)")
+    add = group.add_argument
+    add(
+        "-o",
+        "--output",
+        metavar="OUTPUT",
+        help="capture to write: .pcap or .pcapng, also with .gz, .zst, .bz2 or .xz behind it; "
+        "- is standard output",
+    )
+    add(
+        "--format",
+        choices=("pcap", "pcapng"),
+        help="format of OUTPUT where its name does not tell; default: that of the first input",
+    )
+    add(
+        "--incomplete",
+        choices=("keep", "drop"),
+        default="keep",
+        help="fragments of datagrams that did not come together: keep them in OUTPUT as they are "
+        "(default), or drop them",
+    )
+    add(
+        "--datagrams",
+        metavar="FILE",
+        help="table of all datagrams that came in fragments, with the reason where one is not "
+        "complete: .jsonl, .csv or .parquet; - is standard output, as JSON lines",
+    )
+    add("--hash", action="store_true", help="add the SHA-256 of each payload to that table")
+    add("--json", action="store_true", help="print the counts as one JSON object")
+    add("-q", "--quiet", action="store_true", help="no summary, no progress bar; only problems")
+
+    group = parser.add_argument_group("how to put together")
+    add = group.add_argument
+    add(
+        "--policy",
+        choices=POLICIES,
+        default="linux",
+        metavar="NAME",
+        help=f"who wins where fragments overlap: {', '.join(POLICIES)} (default: linux)",
+    )
+    add(
+        "--timeout4",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long an IPv4 datagram may stay incomplete (default: 30)",
+    )
+    add(
+        "--timeout6",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="the same for IPv6 (default: 60)",
+    )
+    add(
+        "--limits",
+        choices=LIMITS,
+        default="capture",
+        help="capture: all that can be put together (default); kernel: what the host would have "
+        "done: 4 MiB, refuse, distance 64, checksums verified",
+    )
+    add(
+        "--memory",
+        type=size,
+        metavar="SIZE",
+        help="for fragments held, per IP version: bytes, or as 512M, 1G (default: 512M; with "
+        "--limits kernel: 4M)",
+    )
+    add(
+        "--reclaim",
+        choices=RECLAIMS,
+        metavar="NAME",
+        help=f"what gives way at that limit: {', '.join(RECLAIMS)} (default: fair; with --limits "
+        "kernel: refuse)",
+    )
+
+
+def run(args: Namespace) -> int:
+    """Run the command."""
+    from fragtrack import engine
+    from fragtrack.cli.interrupt import Interrupt
+    from fragtrack.cli.progress import Bar
+    from fragtrack.files import reassemble
+
+    _check(args)
+    engine.load(tell=_ignore if args.quiet else complain)
+    with Interrupt() as interrupt, Bar(wanted=not args.quiet) as bar:
+        summary = reassemble(
+            args.inputs,
+            args.output,
+            policy=args.policy,
+            limits=args.limits,
+            timeout4=args.timeout4,
+            timeout6=args.timeout6,
+            memory=args.memory,
+            reclaim=args.reclaim,
+            incomplete=args.incomplete,
+            datagrams=args.datagrams,
+            sha256=args.hash,
+            format=args.format,
+            progress=bar,
+            stopped=interrupt,
+        )
+    try:
+        _show(args, summary)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write: {error.strerror}", "the summary") from error
+    return _status(args, summary, interrupt)
+
+
+def _check(args: Namespace) -> None:
+    """Refuse what cannot be meant."""
+    if args.output is None and args.datagrams is None and not args.json:
+        raise ConfigError("nothing to do: give -o OUTPUT, --datagrams FILE or --json")
+    if args.inputs.count("-") > 1:
+        raise ConfigError("standard input can be read only once")
+    if args.hash and args.datagrams is None:
+        raise ConfigError("--hash goes into the table of --datagrams FILE, which is not asked for")
+    on_stdout = [
+        option
+        for option, there in (
+            ("-o -", args.output == "-"),
+            ("--datagrams -", args.datagrams == "-"),
+            ("--json", args.json),
+        )
+        if there
+    ]
+    if len(on_stdout) > 1:
+        raise ConfigError(f"only one can have standard output: {' or '.join(on_stdout)}")
+    if args.output == "-" and sys.stdout.isatty():
+        raise ConfigError("a capture is not for a terminal: use -o FILE, or pipe it on")
+
+
+def _show(args: Namespace, summary: Summary) -> None:
+    if args.json:
+        import json
+
+        sys.stdout.write(json.dumps(summary.as_dict()) + "\n")
+    elif not args.quiet and (summary.packets or not summary.interrupted):
+        from fragtrack.cli.report import Places, print_summary
+        from fragtrack.sources import name_of
+
+        places = Places(
+            tuple(name_of(name) for name in args.inputs),
+            _shown(args.output),
+            _shown(args.datagrams),
+            keep=args.incomplete == "keep",
+        )
+        taken = "-" in (args.output, args.datagrams)
+        print_summary(summary, places, sys.stderr if taken else sys.stdout)
+    sys.stdout.flush()
+
+
+def _shown(target: str | None) -> str | None:
+    return "standard output" if target == "-" else target
+
+
+def _status(args: Namespace, summary: Summary, interrupt: Interrupt) -> int:
+    if summary.damaged is not None:
+        complain(f"{damage_line(summary.damaged)}; all that could be read was processed")
+    if summary.interrupted and interrupt.signal is not None:
+        where = " and ".join(
+            os.fspath(name) for name in (args.output, args.datagrams) if name not in (None, "-")
+        )
+        if not summary.packets:
+            complain("interrupted before anything was read; no output is left behind")
+        elif where:
+            complain(f"interrupted: {where}: valid, with everything up to there")
+        else:
+            complain("interrupted: the counts are those up to there")
+        return Status.SIGNAL + interrupt.signal
+    return Status.DONE if summary.damaged is None else Status.DAMAGED
+
+
+def _ignore(_: str) -> None:
+    """Say nothing."""

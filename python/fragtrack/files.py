@@ -1,0 +1,388 @@
+"""Whole captures with one call: rewrite them, or walk over their datagrams."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+from fragtrack import engine, sinks
+from fragtrack.config import ReassemblyConfig
+from fragtrack.errors import ConfigError
+from fragtrack.run import Pass
+from fragtrack.sources import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from fragtrack.events import DatagramRow
+    from fragtrack.reference.capture import Format
+    from fragtrack.reference.rewriter import Rewriter
+    from fragtrack.run import Input, Progress
+    from fragtrack.sinks.output import Output, Target
+    from fragtrack.sinks.rows import Table
+    from fragtrack.sources import Damage
+    from fragtrack.sources.base import Stopped
+
+    Inputs = Input | Sequence[Input]
+
+Incomplete = Literal["keep", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run found and did.
+
+    Attributes
+    ----------
+    packets
+        Packets read.
+    bytes
+        Bytes of capture read, after any inflating.
+    fragments
+        Fragments seen, under ``ipv4`` and ``ipv6``.
+    datagrams
+        Datagrams that were put together (``complete``) and that were not (``incomplete``).
+    written
+        Packets written to the output.
+    reasons
+        Fragments that did not become part of a complete datagram, by reason; only those above 0.
+    anomalies
+        What is odd about the input and cost nothing, by name.
+    seconds
+        Wall time of the run.
+    damaged
+        Where an input broke, the first if several did; None if all could be read.
+    interrupted
+        The run was stopped before the input ended; everything up to there is in the output.
+    """
+
+    packets: int = 0
+    bytes: int = 0
+    fragments: dict[str, int] = field(default_factory=dict)
+    datagrams: dict[str, int] = field(default_factory=dict)
+    written: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    anomalies: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    damaged: Damage | None = None
+    interrupted: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the object that ``--json`` prints: plain values only, keys as in the manual."""
+        damaged = self.damaged._asdict() if self.damaged else None
+        return {
+            "packets": self.packets,
+            "bytes": self.bytes,
+            "fragments": dict(self.fragments),
+            "datagrams": dict(self.datagrams),
+            "written": self.written,
+            "reasons": dict(self.reasons),
+            "anomalies": dict(self.anomalies),
+            "seconds": self.seconds,
+            "damaged": damaged,
+        }
+
+
+def reassemble(
+    inputs: Inputs,
+    output: Target | None = None,
+    *,
+    policy: str = "linux",
+    limits: str = "capture",
+    incomplete: Incomplete = "keep",
+    datagrams: str | os.PathLike[str] | None = None,
+    sha256: bool = False,
+    format: Format | None = None,  # noqa: A002  the option is called --format
+    progress: Progress | None = None,
+    stopped: Stopped | None = None,
+    **config: Any,
+) -> Summary:
+    """Rewrite captures with whole datagrams in place of fragments.
+
+    Parameters
+    ----------
+    inputs
+        A path, ``"-"`` for standard input, a binary file object, or several of these: they are
+        read as one capture, so that a datagram may begin in one and end in the next.
+    output
+        Where the capture goes: a path whose suffix tells the format (``.pcap``, ``.pcapng``, with
+        ``.gz``, ``.zst``, ``.bz2`` or ``.xz`` behind it), ``"-"`` for standard output, or a binary
+        file object. None: only count. A file appears under its name when it is whole.
+    policy, limits, **config
+        Fields of `fragtrack.ReassemblyConfig`.
+    incomplete
+        ``keep``: fragments that belong to no complete datagram are written as they are;
+        ``drop``: they are not.
+    datagrams
+        Path of a table with a row for each datagram, complete or not: ``.jsonl``, ``.csv`` or
+        ``.parquet``.
+    sha256
+        Whether that table has the hash of each complete payload.
+    format
+        ``pcap`` or ``pcapng`` whatever the name says. For outputs without a suffix to go by, None
+        stands for the format of the first input.
+    progress
+        Called now and then with the bytes read and the bytes to read (None if unknown).
+    stopped
+        Asked now and then; when it says yes the run ends in good order, its output shorter.
+
+    Returns
+    -------
+    Summary
+        Counts, and where the input was damaged if it was.
+
+    Raises
+    ------
+    ConfigError
+        If a setting cannot be, or an output is also an input.
+    CaptureError
+        If an input is no capture.
+    OutputError
+        If the output cannot hold what the input has, as pcap cannot hold two link types.
+    OSError
+        If an input cannot be read or an output not written; ``filename`` tells which. As with every
+        exception, no output file is left behind or changed.
+
+    Examples
+    --------
+    >>> import fragtrack
+    >>> fragtrack.reassemble("in.pcapng", "whole.pcapng").datagrams  # doctest: +SKIP
+    {'complete': 812, 'incomplete': 3}
+    """
+    begin = time.perf_counter()
+    settings = ReassemblyConfig(policy=policy, limits=limits, **config)
+    if incomplete not in ("keep", "drop"):
+        raise ConfigError(f"incomplete={incomplete!r}: choose keep or drop")
+    origins = as_list(inputs)
+    form = None if output is None else sinks.capture_suffix(output, format)
+    if datagrams is not None:
+        sinks.table_suffix(datagrams)
+    refuse_overwriting(origins, [target for target in (output, datagrams) if target is not None])
+    work = Pass(origins, stopped=stopped)
+    outputs = _Outputs()
+    try:
+        outputs.open(output, datagrams, sha256=sha256)
+        rewriter = engine.new_rewriter(
+            settings,
+            output=None if output is None else form or work.format or "pcapng",
+            keep_incomplete=incomplete == "keep",
+            rows=datagrams is not None,
+            payloads=datagrams is not None and sha256,
+        )
+        for step in work.steps(rewriter, progress):
+            outputs.take(step)
+        outputs.finish(publish=work.began)
+    except BaseException:
+        outputs.discard()
+        raise
+    finally:
+        work.close()
+    return _summary(work, rewriter.summary(), time.perf_counter() - begin)
+
+
+def datagrams(
+    inputs: Inputs,
+    *,
+    incomplete: bool = False,
+    policy: str = "linux",
+    limits: str = "capture",
+    **config: Any,
+) -> Datagrams:
+    """Walk over the datagrams of captures that arrived in fragments.
+
+    Parameters
+    ----------
+    inputs
+        As for `reassemble`.
+    incomplete
+        Whether datagrams that did not come together are given as well; their `outcome` is the
+        reason, their `payload` and `packet` are None.
+    policy, limits, **config
+        Fields of `fragtrack.ReassemblyConfig`.
+
+    Returns
+    -------
+    Datagrams
+        An iterator of `fragtrack.events.DatagramRow`, in the order in which they ended.
+
+    Raises
+    ------
+    ConfigError
+        If a setting cannot be.
+    CaptureError
+        If an input is no capture.
+    OSError
+        If an input cannot be read.
+
+    Examples
+    --------
+    >>> import fragtrack
+    >>> for datagram in fragtrack.datagrams("in.pcapng"):  # doctest: +SKIP
+    ...     print(datagram.src, datagram.dst, datagram.frames, len(datagram.payload))
+    """
+    settings = ReassemblyConfig(policy=policy, limits=limits, **config)
+    return Datagrams(Pass(as_list(inputs)), settings, incomplete=incomplete)
+
+
+class Datagrams:
+    """Iterator of datagrams; also a context manager that closes the inputs.
+
+    Attributes
+    ----------
+    damaged
+        Where an input broke, as soon as that is known; None so far.
+    """
+
+    def __init__(self, work: Pass, config: ReassemblyConfig, *, incomplete: bool) -> None:
+        self._work = work
+        self._begin = time.perf_counter()
+        self._rewriter = engine.new_rewriter(config, output=None, rows=True, payloads=True)
+        self._rows = self._walk(incomplete=incomplete)
+
+    def __iter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __next__(self) -> DatagramRow:
+        """Give the next datagram."""
+        return next(self._rows)
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the inputs."""
+        self.close()
+
+    @property
+    def damaged(self) -> Damage | None:
+        """Where an input broke, as far as is known by now."""
+        return self._work.damages[0] if self._work.damages else None
+
+    def summary(self) -> Summary:
+        """Give the counts so far."""
+        return _summary(self._work, self._rewriter.summary(), time.perf_counter() - self._begin)
+
+    def close(self) -> None:
+        """Stop, and close the inputs."""
+        self._rows.close()
+        self._work.close()
+
+    def _walk(self, *, incomplete: bool) -> Generator[DatagramRow]:
+        try:
+            for rewriter in self._work.steps(self._rewriter):
+                for row in rewriter.take_rows():
+                    if incomplete or row.outcome == "complete":
+                        yield row
+        finally:
+            self._work.close()
+
+
+class _Outputs:
+    """The outputs of one run: all of them appear, or none."""
+
+    def __init__(self) -> None:
+        self._capture: Output | None = None
+        self._table: Table | None = None
+
+    def open(
+        self, capture: Target | None, table: str | os.PathLike[str] | None, *, sha256: bool
+    ) -> None:
+        if table is not None:
+            self._table = sinks.open_table(table, sha256=sha256)
+        if capture is not None:
+            self._capture = sinks.open_capture(capture)
+
+    def take(self, rewriter: Rewriter) -> None:
+        if self._capture is not None and (data := rewriter.take()):
+            self._capture.write(data)
+        if self._table is not None and (rows := rewriter.take_rows()):
+            self._table.write(rows)
+
+    def finish(self, *, publish: bool) -> None:
+        if not publish:
+            self.discard()
+            return
+        if self._table is not None:
+            self._table.finish()
+        if self._capture is not None:
+            self._capture.finish()
+        if self._table is not None:
+            self._table.output.publish()
+        if self._capture is not None:
+            self._capture.publish()
+
+    def discard(self) -> None:
+        if self._table is not None:
+            self._table.discard()
+        if self._capture is not None:
+            self._capture.discard()
+
+
+def as_list(inputs: Inputs) -> list[Input]:
+    """Make a list of one or several inputs.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
+    if isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "read"):
+        return [cast("Input", inputs)]
+    origins = list(inputs)
+    if not origins:
+        raise ConfigError("no input")
+    return origins
+
+
+def refuse_overwriting(origins: Sequence[Input], targets: Sequence[Target]) -> None:
+    """Refuse an output that is an input, or is the other output, by whatever name.
+
+    Raises
+    ------
+    ConfigError
+        If it is.
+    """
+    taken = {_identity(origin, 0): name_of(origin) for origin in origins}
+    taken.pop(None, None)
+    for target in targets:
+        identity = _identity(target, 1)
+        name = name_of(cast("Input", target))
+        if identity in taken:
+            same = taken[identity]
+            what = "an input" if same == name else f"the input {same}"
+            raise ConfigError(f"{name}: is also {what}; choose another output")
+    names = [os.fspath(target) for target in targets if isinstance(target, (str, os.PathLike))]
+    files = [os.path.realpath(name) for name in names if not sinks.is_special(name)]
+    if len(files) != len(set(files)):
+        raise ConfigError(f"{names[-1]}: is named for two outputs")
+
+
+def _identity(end: object, standard: int) -> tuple[int, int] | None:
+    """Give device and inode of a regular file; `standard` is the descriptor behind ``-``."""
+    if not isinstance(end, (str, os.PathLike)):
+        return None
+    try:
+        state = os.fstat(standard) if os.fspath(end) == "-" else os.stat(end)
+    except OSError:
+        return None
+    return (state.st_dev, state.st_ino) if stat.S_ISREG(state.st_mode) else None
+
+
+def _summary(work: Pass, counts: dict[str, Any], seconds: float) -> Summary:
+    return Summary(
+        packets=counts["packets"],
+        bytes=counts["bytes"],
+        fragments=counts["fragments"],
+        datagrams=counts["datagrams"],
+        written=counts["written"],
+        reasons=counts["reasons"],
+        anomalies=counts["anomalies"],
+        seconds=round(seconds, 6),
+        damaged=work.damages[0] if work.damages else None,
+        interrupted=work.interrupted,
+    )

@@ -1,0 +1,10 @@
+"""Reassembly in plain Python that reads like the specification.
+
+The same semantics as the native core, complete, row for row and byte for byte; slower.  It runs
+where there is no wheel, and is what the core is tested against.
+"""
+
+from fragtrack.reference.reassembler import Reassembler
+from fragtrack.reference.rewriter import Rewriter
+
+__all__ = ["Reassembler", "Rewriter"]

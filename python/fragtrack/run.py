@@ -1,0 +1,228 @@
+"""One pass over inputs: open, check, feed a rewriter window by window, notice what breaks.
+
+The pass knows nothing of where results go: after every step its caller takes them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, cast
+
+from fragtrack.errors import CaptureError
+from fragtrack.sources import Damage, capture_format, describe, name_of, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fragtrack.reference.capture import Format
+    from fragtrack.reference.rewriter import Rewriter
+    from fragtrack.sources import Source, Window
+    from fragtrack.sources.base import Stopped
+    from fragtrack.sources.stream import Readable
+
+    Input = str | os.PathLike[str] | Readable
+    Progress = Callable[[int, int | None], object]
+
+STABLE_INPUTS = 16
+"""With more inputs than this, held fragments are copied instead of keeping every file open."""
+
+HEAD = 32
+"""Bytes looked at to tell a capture from something else."""
+
+
+class Pass:
+    """All inputs of one run, in order.
+
+    Parameters
+    ----------
+    origins
+        Paths, ``"-"``, or binary file objects. Every regular file is opened and looked at here, so
+        that a wrong one among many shows before the work begins; of the others only the first:
+        a second pipe may have no writer before the first one is read.
+    stopped
+        Asked between windows; when it says yes the pass ends in good order.
+
+    Raises
+    ------
+    CaptureError
+        If an input is no capture.
+    OSError
+        If one cannot be opened.
+    """
+
+    def __init__(self, origins: Sequence[Input], *, stopped: Stopped | None = None) -> None:
+        self.damages: list[Damage] = []
+        self.interrupted = False
+        self.began = False
+        self.format: Format | None = None
+        self.total: int | None = 0
+        self._origins = origins
+        self._stopped = stopped
+        self._stable = len(origins) <= STABLE_INPUTS
+        self._opened: dict[int, Source] = {}
+        self._kept: list[Source] = []
+        self._done = 0
+        self._lost = False
+        try:
+            for index, origin in enumerate(origins):
+                self._look(index, origin)
+        except BaseException:
+            self.close()
+            raise
+
+    def steps(self, rewriter: Rewriter, progress: Progress | None = None) -> Iterator[Rewriter]:
+        """Do the work; after every step the caller takes what the rewriter has to give.
+
+        `progress` is called with the stored bytes read so far, and all of them or None.
+        """
+        for index, origin in enumerate(self._origins):
+            if self._stop():
+                break
+            source = self._opened.pop(index, None) or self._open(origin)
+            self._kept.append(source)
+            for _ in self._windows(source, rewriter):
+                yield rewriter
+                if progress is not None:
+                    progress(self._done + source.position, self.total)
+            self._done += source.position
+            self._note(source, rewriter)
+            if not source.stable:
+                self._kept.remove(source)
+                source.close()
+            if self._lost:
+                return
+        if self.began and not self._is_lost():
+            rewriter.finish()
+            yield rewriter
+
+    def close(self) -> None:
+        """Close what is open; bytes that the rewriter refers to stay until it is gone."""
+        for source in (*self._kept, *self._opened.values()):
+            source.close()
+        self._kept.clear()
+        self._opened.clear()
+
+    def _windows(self, source: Source, rewriter: Rewriter) -> Iterator[Window]:
+        """Feed one input; each window comes out after it was fed."""
+        began = ended = False
+        window = None
+        for window in source.windows():
+            if self._is_lost():
+                return
+            if self._stop():
+                if window.base + window.start == 0:
+                    return  # nothing of it was taken, not even its header
+                window.stop = window.start
+                window.final = True
+            if not began:
+                rewriter.begin(source.name)
+                began = True
+            _feed(rewriter, source, window)
+            self.began = self.began or window.base + window.start > 0
+            ended = window.final and window.start == window.stop
+            yield window
+            if self.interrupted:
+                break
+        if source.stable and source.lost():
+            self._lost = True
+        if window is None or not began or self._lost:
+            return
+        if not ended:
+            window.stop = window.start
+            window.final = True
+            _feed(rewriter, source, window)
+        rewriter.end()
+        yield window
+
+    def _look(self, index: int, origin: Input) -> None:
+        """Check one input before the work, as far as that is possible without waiting."""
+        regular = isinstance(origin, (str, os.PathLike)) and _is_regular(os.fspath(origin))
+        if not regular and index:
+            self.total = None
+            return
+        source = self._open(origin)
+        self._opened[index] = source
+        head = source.head(HEAD)
+        if self._stop():
+            return
+        form = capture_format(head)
+        if form is None:
+            raise _no_capture(source, head)
+        if index == 0:
+            self.format = form
+        if source.size is None or self.total is None:
+            self.total = None
+        else:
+            self.total += source.size
+        if regular and index:
+            source.close()
+            del self._opened[index]
+
+    def _open(self, origin: Input) -> Source:
+        return open_source(origin, stable=self._stable, stopped=self._stopped)
+
+    def _stop(self) -> bool:
+        if self._stopped is not None and self._stopped():
+            self.interrupted = True
+        return self.interrupted
+
+    def _is_lost(self) -> bool:
+        """Notice a mapped file that was cut: what the rewriter holds of it must not be touched."""
+        for source in self._kept:
+            damage = source.lost() if source.stable else None
+            if damage is not None:
+                self._lost = True
+                if source.damage is None:
+                    source.damage = damage
+                if damage.file not in (known.file for known in self.damages):
+                    self.damages.append(damage)
+        return self._lost
+
+    def _note(self, source: Source, rewriter: Rewriter) -> None:
+        """Record damage of an input that has ended: what the source says explains more."""
+        if self.interrupted:
+            return
+        found = source.damage
+        if found is None and rewriter.damaged is not None and not self._seen(rewriter.damaged):
+            found = Damage(*rewriter.damaged)
+            if source.inflated:
+                why = f"{found.why} (the offset counts uncompressed bytes)"
+                found = found._replace(why=why)
+        if found is not None and found not in self.damages:
+            self.damages.append(found)
+
+    def _seen(self, damaged: tuple[str, int, str]) -> bool:
+        return any(known.file == damaged[0] for known in self.damages)
+
+
+def _feed(rewriter: Rewriter, source: Source, window: Window) -> None:
+    try:
+        window.start = rewriter.feed(
+            cast("bytes", window.buffer),  # a mapping serves as well
+            window.start,
+            window.stop,
+            final=window.final,
+            stable=window.stable,
+            base=window.base,
+        )
+    except CaptureError as error:
+        # An input that broke before its first record did so for the reason the source knows.
+        if source.damage is not None:
+            raise CaptureError(*source.damage) from error
+        raise
+
+
+def _no_capture(source: Source, head: bytes) -> CaptureError:
+    if source.damage is not None and len(head) < HEAD:
+        return CaptureError(*source.damage)
+    return CaptureError(source.name, 0, describe(head))
+
+
+def _is_regular(path: str) -> bool:
+    if path == "-":
+        return False
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name_of(path)) from error

@@ -1,0 +1,168 @@
+"""Where results go. Each format is one row here, found by the suffix of the name.
+
+========== ======================================================= =================
+suffix     what                                                    may be compressed
+========== ======================================================= =================
+.pcap      capture in the classic format; ``.cap`` is the same     yes
+.pcapng    capture with interfaces, comments, sections             yes
+.jsonl     datagram table, one JSON object a line                  yes
+.csv       datagram table, comma-separated                         yes
+.parquet   datagram table, typed columns (extra ``parquet``)       has its own
+========== ======================================================= =================
+
+Compressed: ``.gz``, ``.zst``, ``.bz2`` or ``.xz`` behind it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from fragtrack.errors import ConfigError
+from fragtrack.sinks.compress import COMPRESSORS, CompressedOutput
+from fragtrack.sinks.output import STDOUT, Output, Writable, is_special, open_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fragtrack.reference.capture import Format
+    from fragtrack.sinks.output import Target
+    from fragtrack.sinks.rows import Table
+
+__all__ = [
+    "CAPTURES",
+    "COMPRESSORS",
+    "STDOUT",
+    "TABLES",
+    "Output",
+    "Writable",
+    "capture_suffix",
+    "is_special",
+    "open_capture",
+    "open_table",
+    "table_suffix",
+]
+
+CAPTURES: dict[str, Format] = {".pcap": "pcap", ".cap": "pcap", ".pcapng": "pcapng"}
+"""Capture format by suffix."""
+
+
+def _jsonl() -> type[Table]:
+    from fragtrack.sinks.jsonl import JsonLines
+
+    return JsonLines
+
+
+def _csv() -> type[Table]:
+    from fragtrack.sinks.delimited import CommaSeparated
+
+    return CommaSeparated
+
+
+def _parquet() -> type[Table]:
+    from fragtrack.sinks.parquet import Parquet
+
+    return Parquet
+
+
+TABLES: dict[str, Callable[[], type[Table]]] = {
+    ".jsonl": _jsonl,
+    ".csv": _csv,
+    ".parquet": _parquet,
+}
+"""Datagram tables by suffix; each row imports its format only when asked for."""
+
+UNCOMPRESSED = {".parquet"}
+"""Formats that compress inside, and are no longer readable in another compression."""
+
+
+def capture_suffix(target: Target, requested: Format | None) -> Format | None:
+    """Tell the format of a capture output: as requested, else by its name.
+
+    None stands for "as the first input": standard output, special files and file objects have no
+    suffix to go by.
+
+    Raises
+    ------
+    ConfigError
+        If a file name tells no format and none is requested.
+    """
+    if requested is not None:
+        if requested not in CAPTURES.values():
+            raise ConfigError(f"format={requested!r}: choose pcap or pcapng")
+        return requested
+    if not isinstance(target, (str, os.PathLike)) or os.fspath(target) == STDOUT:
+        return None
+    path = os.fspath(target)
+    suffix, _ = _split(path)
+    if suffix in CAPTURES:
+        return CAPTURES[suffix]
+    if is_special(path):
+        return None
+    raise ConfigError(f"{path}: the name does not tell the format; {_choices(CAPTURES)}")
+
+
+def table_suffix(target: str | os.PathLike[str]) -> str:
+    """Tell the format of a table by its name; what has no suffix to go by gets JSON lines.
+
+    Raises
+    ------
+    ConfigError
+        If a file name tells no format.
+    """
+    path = os.fspath(target)
+    suffix, compression = _split(path)
+    if suffix in TABLES and not (compression and suffix in UNCOMPRESSED):
+        return suffix
+    if path == STDOUT or is_special(path):
+        return ".jsonl"
+    if suffix in UNCOMPRESSED:
+        raise ConfigError(f"{path}: {suffix} compresses by itself; leave out {compression}")
+    raise ConfigError(f"{path}: the name does not tell the format; {_choices(TABLES)}")
+
+
+def open_capture(target: Target) -> Output:
+    """Open a capture output, compressed if its suffix says so.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    output = open_output(target)
+    if isinstance(target, (str, os.PathLike)):
+        _, compression = _split(os.fspath(target))
+        if compression:
+            return CompressedOutput(output, COMPRESSORS[compression]())
+    return output
+
+
+def open_table(target: str | os.PathLike[str], *, sha256: bool) -> Table:
+    """Open a datagram table in the format of its suffix.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; as `OutputError` where a library is missing.
+    ConfigError
+        If a file name tells no format.
+    """
+    kind = TABLES[table_suffix(target)]()
+    output = open_capture(target)
+    try:
+        return kind(output, sha256=sha256)
+    except BaseException:
+        output.discard()
+        raise
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Give the suffix that names the format, and the one that names the compression or ""."""
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix in COMPRESSORS:
+        return os.path.splitext(stem)[1], suffix
+    return suffix, ""
+
+
+def _choices(known: Iterable[str]) -> str:
+    return f"use {', '.join(known)}; to compress add {', '.join(COMPRESSORS)}"
