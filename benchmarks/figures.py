@@ -170,9 +170,10 @@ def _flat(figures: Figures, judge: Judge) -> None:
         names += [f"{name}-shuffled" for name in names]
         base = figures.find(names[0], CHAIN)
         measured = [figure for name in names if (figure := figures.find(name, CHAIN))]
-        for figure in measured:
-            if base and figure is not base:
-                judge.most(f"flat over {kind}", figure.workload, FLAT, figure.ns / base.ns)
+        others = [(f.ns / base.ns, f.workload) for f in measured if base and f is not base]
+        if others:
+            value, name = max(others)
+            judge.most(f"cost / that of {names[0]}, worst over {kind}", name, FLAT, value)
         for target, limit, what, floor in (
             ("engine / serial walk, worst", 0.75, CHAIN, WALK),
             ("gathered / gather floor, worst", 1.3, GATHER, GATHERED),

@@ -171,6 +171,28 @@ def test_a_summary_that_cannot_be_printed(command: Command) -> None:
     assert err == b"fragtrack: the summary: cannot write: No space left on device\n"
 
 
+def test_closed_standard_streams_are_not_taken_for_files(command: Command) -> None:
+    (command.folder / "in.pcap").write_bytes(capture())
+
+    def run(closed: int, *args: str) -> tuple[int, bytes]:
+        process = command.popen("reassemble", *args, preexec_fn=lambda: os.close(closed))
+        err = process.communicate(timeout=PATIENCE)[1]
+        return process.returncode, err
+
+    assert run(1, "in.pcap", "-o", "out.pcap") == (0, b"")
+    assert run(1, "in.pcap", "-o", "-") == (
+        3,
+        b"fragtrack: standard output: cannot write: Bad file descriptor\n",
+    )
+    assert run(1, "in.pcap", "--json") == (
+        3,
+        b"fragtrack: the summary: cannot write: Bad file descriptor\n",
+    )
+    assert run(0, "-", "-o", "out.pcap") == (3, b"fragtrack: standard input: Bad file descriptor\n")
+    assert run(2, "missing.pcap", "-o", "out.pcap") == (3, b"")
+    assert (command.folder / "in.pcap").read_bytes() == capture()
+
+
 def test_a_pipe_is_written_as_it_is_read(command: Command) -> None:
     process = start_on_a_pipe(command, "-o", "-", "-q")
     assert process.stdout is not None
@@ -220,6 +242,16 @@ def test_a_terminal_gets_color_and_no_capture(command: Command) -> None:
             )
         else:
             assert shown.startswith(b"\x1b[1min.pcap\x1b[0m  11 packets")
+
+
+def test_a_terminal_is_no_source_of_captures(command: Command) -> None:
+    screen, terminal = pty.openpty()
+    process = command.popen("reassemble", "-", "--json", stdin=terminal)
+    _, err = process.communicate(timeout=PATIENCE)
+    os.close(terminal)
+    os.close(screen)
+    assert process.returncode == 2
+    assert err == b"fragtrack: a capture does not come from a terminal: pipe one in\n"
 
 
 @pytest.mark.parametrize("options", [[], ["-q"]])

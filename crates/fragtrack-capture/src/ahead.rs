@@ -25,12 +25,12 @@ const DENSE: usize = 160;
 pub(crate) const NEAR: usize = 64;
 
 /// Bytes of a frame that whoever gets it looks at: Ethernet and an IPv4 header.
-pub(crate) const GLANCE: usize = 34;
+const GLANCE: usize = 34;
 
 /// How the records of a format follow one another.
 pub(crate) trait Chain {
-    /// The last byte of a record that is sure to be looked at, below [`NEAR`].
-    const TOUCH: usize;
+    /// Bytes of a record before the frame.
+    const HEAD: usize;
 
     /// Length of the record that starts with these bytes, if its header can be one.
     fn step(&self, near: &[u8; NEAR]) -> Option<u32>;
@@ -51,6 +51,8 @@ pub(crate) struct Ahead {
     used: usize,
     /// Mean length of a record lately, in bytes.
     mean: usize,
+    /// Bytes of each frame to have ready.
+    glance: usize,
     /// Windows to go by before the next attempt, and how many it will be when that fails.
     rest: u32,
     penalty: u32,
@@ -67,7 +69,20 @@ struct Lane {
 
 impl Ahead {
     pub(crate) const fn new() -> Self {
-        Self { window: 0, lengths: Vec::new(), used: 0, mean: 512, rest: 0, penalty: 1 }
+        Self {
+            window: 0,
+            lengths: Vec::new(),
+            used: 0,
+            mean: 512,
+            glance: GLANCE,
+            rest: 0,
+            penalty: 1,
+        }
+    }
+
+    /// How many bytes of each frame to have ready.
+    pub(crate) const fn glance(&mut self, bytes: usize) {
+        self.glance = bytes;
     }
 
     /// Prepares the records from `at` on, where a record starts, unless that was done before.
@@ -101,8 +116,8 @@ impl Ahead {
         if guessed < records {
             self.forget();
         }
-        if records > 0 {
-            self.mean = (self.mean * 3 + bytes / records) / 4;
+        if let Some(mean) = bytes.checked_div(records) {
+            self.mean = (self.mean * 3 + mean) / 4;
         }
     }
 
@@ -136,7 +151,12 @@ impl Ahead {
             lane.guess = lane.at;
         }
         self.lengths.resize(LANES * most, 0);
-        race(chain, bytes, &mut lanes, &mut self.lengths, most);
+        if self.glance <= GLANCE {
+            race::<_, GLANCE>(chain, bytes, &mut lanes, &mut self.lengths, most);
+        } else {
+            // Ethernet, an IPv6 header and a Fragment header.
+            race::<_, 62>(chain, bytes, &mut lanes, &mut self.lengths, most);
+        }
         self.keep(&lanes, most);
     }
 
@@ -167,7 +187,7 @@ impl Ahead {
 
 /// Walks all lanes in turn up to their ends, `most` steps each at most, and notes the lengths:
 /// lane n from `lengths[n * most]` on.
-fn race<C: Chain>(
+fn race<C: Chain, const LOOK: usize>(
     chain: &C,
     bytes: &[u8],
     lanes: &mut [Lane; LANES],
@@ -183,7 +203,7 @@ fn race<C: Chain>(
             }
             // Few instructions here, so that many lanes fit in what the processor looks ahead.
             let near = bytes.get(lane.at..).and_then(<[u8]>::first_chunk::<NEAR>);
-            let Some((near, length)) = near.and_then(|near| Some((near, chain.step(near)?))) else {
+            let Some(length) = near.and_then(|near| chain.step(near)) else {
                 lane.end = lane.at;
                 lane.steps = lane.steps.min(step);
                 continue;
@@ -194,7 +214,10 @@ fn race<C: Chain>(
             lane.at += length as usize;
             // Asked for now, there when this lane's turn comes again.
             prefetch::read(bytes, lane.at);
-            prefetch::read(bytes, lane.at + C::TOUCH);
+            prefetch::read(bytes, lane.at + C::HEAD + GLANCE - 1);
+            if LOOK > GLANCE {
+                prefetch::read(bytes, lane.at + C::HEAD + LOOK - 1);
+            }
             going = true;
         }
         if !going {

@@ -18,7 +18,8 @@ mod origin;
 mod pcap;
 mod pcapng;
 mod reader;
-//mod writer;
+pub mod rewrite;
+mod writer;
 
 pub use damage::{Damage, Why};
 pub use order::Order;
@@ -27,4 +28,4 @@ pub use origin::{
 };
 pub use pcapng::MAX_BLOCK;
 pub use reader::{Detect, Input, Pause, Reader, Step, Tail};
-//pub use writer::{Output, Record, Refused, Writer};
+pub use writer::{Output, Record, Refused, Writer};

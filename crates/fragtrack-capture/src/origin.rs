@@ -4,12 +4,13 @@ use fragtrack_core::frame::LinkType;
 
 use crate::options::{self, Scope};
 use crate::order::Order;
+use crate::pcapng::{INTERFACE, MAX_BLOCK, close};
 
 /// Interfaces remembered in one section; later ones are unknown (bounds what a hostile file costs).
 pub const MAX_INTERFACES: u32 = 65_536;
 
 /// Bytes of interface blocks remembered in one section, for the same reason.
-const MAX_INTERFACE_BYTES: usize = 16 << 20;
+const MAX_INTERFACE_BYTES: usize = MAX_BLOCK as usize;
 
 /// Captured length that every reader of pcap files accepts (libpcap, `MAXIMUM_SNAPLEN`), in bytes.
 pub const MAX_SNAPLEN: u32 = 262_144;
@@ -139,24 +140,20 @@ impl Resolution {
     #[must_use]
     pub fn units(self, time: i64, offset: i64) -> u64 {
         let nanoseconds = i128::from(time) - i128::from(offset) * 1_000_000_000;
-        let Ok(nanoseconds) = u128::try_from(nanoseconds) else {
+        let Ok(nanoseconds @ 1..) = u128::try_from(nanoseconds) else {
             return 0;
         };
-        let units = if self.0 & 0x80 != 0 {
-            // Whole seconds and the rest apart, so that nothing that fits in 64 bits overflows.
-            let shift = u32::from(self.0 & 0x7f);
-            let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-            if shift < 64 {
-                (seconds << shift).saturating_add((rest << shift) / 1_000_000_000)
-            } else {
-                u128::MAX
-            }
-        } else if self.0 <= 9 {
-            nanoseconds / u128::from(10_u64.pow(9 - u32::from(self.0)))
-        } else {
-            10_u128
-                .checked_pow(u32::from(self.0) - 9)
-                .map_or(u128::MAX, |factor| nanoseconds.saturating_mul(factor))
+        // Whole seconds and the rest apart: nothing that fits in 64 bits overflows on the way.
+        let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+        let power = u32::from(self.0 & 0x7f);
+        let units = match (self.0 & 0x80, power) {
+            (0, 0..=9) => nanoseconds / u128::from(10_u64.pow(9 - power)),
+            (0, _) => 10_u128
+                .checked_pow(power - 9)
+                .map_or(u128::MAX, |factor| nanoseconds.saturating_mul(factor)),
+            (_, 0..=63) => (seconds << power) + (rest << power) / 1_000_000_000,
+            (_, 64..=97) if seconds == 0 => (rest << power) / 1_000_000_000,
+            (_, _) => u128::MAX,
         };
         u64::try_from(units).unwrap_or(u64::MAX)
     }
@@ -166,8 +163,7 @@ impl Resolution {
     pub const fn finer_than_micro(self) -> bool {
         match self.0 & 0x80 {
             0 => self.0 > 6,
-            // 2^-20 is the first power of two below a microsecond; 2^-1 to 2^-19 are no whole
-            // microseconds either, but above their size.
+            // 2^-20 is the first power of two below a microsecond.
             _ => (self.0 & 0x7f) >= 20,
         }
     }
@@ -180,8 +176,11 @@ fn saturate(value: i128) -> i64 {
 /// What is known of a capture interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interface {
-    /// How its frames are read; `LinkType::NONE` for one whose description is damaged.
+    /// How its frames are read.
     pub link: LinkType,
+    /// Whether its description is whole. If not, the other fields are defaults, and what is said
+    /// to come from it is no frame.
+    pub described: bool,
     /// Bytes captured of a frame at most, 0 for no limit.
     pub snaplen: u32,
     /// Resolution of its time stamps.
@@ -190,6 +189,22 @@ pub struct Interface {
     pub offset: i64,
     start: usize,
     length: usize,
+}
+
+impl Interface {
+    /// Captured bytes of a Simple Packet Block with a frame of `wire` bytes.
+    pub(crate) const fn simple(&self, wire: u32) -> u32 {
+        if self.snaplen != 0 && self.snaplen < wire { self.snaplen } else { wire }
+    }
+
+    /// How its frames are marked: as no frames if its description is damaged, and only then.
+    pub(crate) const fn mark(&self) -> LinkType {
+        match (self.described, self.link) {
+            (false, _) => LinkType::NONE,
+            (true, LinkType::NONE) => LinkType(0xfffe),
+            (true, link) => link,
+        }
+    }
 }
 
 /// An input file or, in pcapng, one section of it: whatever records of it share.
@@ -202,6 +217,7 @@ pub struct Origin {
     header: [u8; 24],
     interfaces: Vec<Interface>,
     blocks: Vec<u8>,
+    full: bool,
 }
 
 impl Origin {
@@ -212,6 +228,7 @@ impl Origin {
         let network = pcap.order.u32(&header, 20).unwrap_or(0);
         let interface = Interface {
             link: LinkType(u16::try_from(network & 0xffff).unwrap_or(0)),
+            described: true,
             snaplen: pcap.order.u32(&header, 16).unwrap_or(0),
             resolution: match pcap.unit {
                 Unit::Micro => Resolution::MICRO,
@@ -226,6 +243,7 @@ impl Origin {
             header,
             interfaces: vec![interface],
             blocks: Vec::new(),
+            full: false,
         }
     }
 
@@ -237,6 +255,7 @@ impl Origin {
             header: [0; 24],
             interfaces: Vec::new(),
             blocks: Vec::new(),
+            full: false,
         }
     }
 
@@ -289,7 +308,7 @@ impl Origin {
     pub fn record_limit(&self) -> u32 {
         self.interface(0)
             .map_or(0, |only| only.snaplen)
-            .clamp(MAX_SNAPLEN, crate::MAX_BLOCK)
+            .clamp(MAX_SNAPLEN, MAX_BLOCK)
     }
 
     /// Remembers the interface that a whole Interface Description Block describes. One too short
@@ -300,14 +319,16 @@ impl Origin {
     /// `()` where no more interfaces are remembered.
     pub(crate) fn describe(&mut self, block: &[u8]) -> Result<(), ()> {
         let room = MAX_INTERFACE_BYTES.saturating_sub(self.blocks.len());
-        if self.interfaces.len() >= usize::try_from(MAX_INTERFACES).unwrap_or(0) || block.len() > room
-        {
+        // Once one is left out, the numbers of those behind it are unknown, too.
+        self.full |= self.interfaces.len() >= MAX_INTERFACES as usize || block.len() > room;
+        if self.full {
             return Err(());
         }
         let order = self.order();
         let body = block.get(..block.len().saturating_sub(4)).unwrap_or_default();
         let mut interface = Interface {
-            link: LinkType::NONE,
+            link: LinkType(0),
+            described: false,
             snaplen: 0,
             resolution: Resolution::MICRO,
             offset: 0,
@@ -316,6 +337,7 @@ impl Origin {
         };
         if let (Some(link), Some(snaplen)) = (order.u16(body, 8), order.u32(body, 12)) {
             interface.link = LinkType(link);
+            interface.described = true;
             interface.snaplen = snaplen;
         }
         for (code, value) in options::walk(order, body.get(16..).unwrap_or_default()) {
@@ -334,32 +356,34 @@ impl Origin {
         Ok(())
     }
 
-    /// Appends the description of interface `id` as a block in byte order `to`.
+    /// Appends the description of interface `id` as a block in byte order `to`. That of a pcap file
+    /// has the snapshot length which every reader accepts.
     pub(crate) fn write_description(&self, id: u32, to: Order, out: &mut Vec<u8>) {
+        let block = self.block(id);
+        if self.format == Format::Pcapng(to) {
+            out.extend_from_slice(block);
+            return;
+        }
+        let Some(known) = self.interface(id) else { return };
         let start = out.len();
-        to.put32(out, crate::pcapng::INTERFACE);
+        to.put32(out, INTERFACE);
         to.put32(out, 0);
-        let (link, snaplen) = self.interface(id).map_or((0, 0), |known| (known.link.0, known.snaplen));
-        to.put16(out, link);
+        to.put16(out, known.link.0);
         to.put16(out, 0);
-        to.put32(out, snaplen);
         match self.format {
-            Format::Pcap(pcap) => {
+            Format::Pcap(_) => {
+                to.put32(out, MAX_SNAPLEN);
                 to.put16(out, options::IF_TSRESOL);
                 to.put16(out, 1);
-                let resolution = match pcap.unit {
-                    Unit::Micro => 6,
-                    Unit::Nano => 9,
-                };
-                out.extend_from_slice(&[resolution, 0, 0, 0, 0, 0, 0, 0]);
+                out.extend_from_slice(&[known.resolution.0, 0, 0, 0, 0, 0, 0, 0]);
             }
             Format::Pcapng(from) => {
-                let block = self.block(id);
+                to.put32(out, known.snaplen);
                 let list = block.get(16..block.len().saturating_sub(4)).unwrap_or_default();
                 options::copy(list, from, to, Scope::Interface, &[], out);
             }
         }
-        crate::pcapng::close(to, start, out);
+        close(to, start, out);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use fragtrack_core::frame::{Frame, LinkType};
 
-use crate::ahead::{Ahead, Chain, GLANCE, NEAR, pair};
+use crate::ahead::{Ahead, Chain, NEAR, pair};
 use crate::damage::Why;
 use crate::order::Order;
-use crate::origin::{Layout, Origin, Pcap};
+use crate::origin::{Interface, Layout, Origin, Pcap};
 use crate::reader::Halt;
 
 /// Bytes of a file header (draft-ietf-opsawg-pcap, "File Header").
@@ -25,7 +25,7 @@ impl Walker {
     pub(crate) fn new(pcap: Pcap, origin: &Origin) -> Self {
         Self {
             pcap,
-            link: origin.interface(0).map_or(LinkType::NONE, |only| only.link),
+            link: origin.interface(0).map_or(LinkType::NONE, Interface::mark),
             limit: origin.record_limit(),
             second: 0,
         }
@@ -160,7 +160,7 @@ fn word<const BIG: bool>(header: &[u8], at: usize) -> u32 {
 struct Shape<const BIG: bool, const HEAD: usize>(Walker);
 
 impl<const BIG: bool, const HEAD: usize> Chain for Shape<BIG, HEAD> {
-    const TOUCH: usize = HEAD + GLANCE - 1;
+    const HEAD: usize = HEAD;
 
     #[inline(always)]
     fn step(&self, near: &[u8; NEAR]) -> Option<u32> {

@@ -2,7 +2,7 @@
 
 use fragtrack_core::frame::{Frame, LinkType};
 
-use crate::ahead::{Ahead, Chain, GLANCE, NEAR, pair};
+use crate::ahead::{Ahead, Chain, NEAR, pair};
 use crate::damage::Why;
 use crate::order::Order;
 use crate::origin::{Interface, MAX_INTERFACES, Origin};
@@ -237,7 +237,7 @@ impl Walker {
             captured,
             wire,
             head: PACKET_HEAD,
-            link: interface.link,
+            link: interface.mark(),
         })
     }
 
@@ -249,15 +249,12 @@ impl Walker {
         let wire = origin.order().u32(body, 8);
         let wire = wire.ok_or(Why::BlockShort { kind: SIMPLE, says, needs: 16 })?;
         let interface = known(origin, 0)?;
-        let captured = match interface.snaplen {
-            0 => wire,
-            snaplen => wire.min(snaplen),
-        };
+        let captured = interface.simple(wire);
         let room = (body.len() - SIMPLE_HEAD) as u32;
         if captured > room {
             return Err(Why::PacketLength { says: captured, room });
         }
-        Ok(Packet { time: self.time, captured, wire, head: SIMPLE_HEAD, link: interface.link })
+        Ok(Packet { time: self.time, captured, wire, head: SIMPLE_HEAD, link: interface.mark() })
     }
 }
 
@@ -277,7 +274,7 @@ fn describe(origin: &mut Origin, block: &[u8]) -> Result<(), Why> {
 struct Blocks(Order);
 
 impl Chain for Blocks {
-    const TOUCH: usize = PACKET_HEAD + GLANCE - 1;
+    const HEAD: usize = PACKET_HEAD;
 
     #[inline(always)]
     fn step(&self, near: &[u8; NEAR]) -> Option<u32> {

@@ -179,8 +179,8 @@ impl Engine {
         sink: &mut S,
         mut stage: impl FnMut(&mut Self, &Frame, &mut Staged, &mut Addresses),
     ) {
-        let mut now = Block::new();
-        let mut ahead = Block::new();
+        let (mut one, mut other) = (Block::new(), Block::new());
+        let (mut now, mut ahead) = (&mut one, &mut other);
         let mut blocks = batch.frames.chunks(BLOCK);
         let mut placing: &[Frame] = &[];
         let mut at = 0;

@@ -72,6 +72,7 @@ def build_parser() -> ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give the exit status."""
+    _occupy_standard_descriptors()
     parser = build_parser()
     args = parser.parse_args(argv)
     try:
@@ -100,6 +101,18 @@ def _run(args: Namespace) -> int:
         complain(error_line(error))
         return Status.USAGE if isinstance(error, ConfigError) else Status.NOTHING
     return status
+
+
+def _occupy_standard_descriptors() -> None:
+    """Keep files away from the descriptors 0, 1 and 2 if they are closed (as ``<&-`` does).
+
+    What is put there refuses the use it stands for: reading from 0, writing to 1 and 2.
+    """
+    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # gets the lowest free number, which is this one
 
 
 def _debugging() -> bool:

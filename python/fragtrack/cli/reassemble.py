@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EBADF
 from typing import TYPE_CHECKING
 
 from fragtrack.cli.status import Status, complain, damage_line
@@ -179,16 +180,22 @@ def _check(args: Namespace) -> None:
     ]
     if len(on_stdout) > 1:
         raise ConfigError(f"only one can have standard output: {' or '.join(on_stdout)}")
-    if args.output == "-" and sys.stdout.isatty():
+    if "-" in args.inputs and sys.stdin is not None and sys.stdin.isatty():
+        raise ConfigError("a capture does not come from a terminal: pipe one in")
+    if args.output == "-" and sys.stdout is not None and sys.stdout.isatty():
         raise ConfigError("a capture is not for a terminal: use -o FILE, or pipe it on")
 
 
 def _show(args: Namespace, summary: Summary) -> None:
+    taken = "-" in (args.output, args.datagrams)
+    stream = sys.stderr if taken else sys.stdout
     if args.json:
         import json
 
-        sys.stdout.write(json.dumps(summary.as_dict()) + "\n")
-    elif not args.quiet and (summary.packets or not summary.interrupted):
+        if stream is None:
+            raise OSError(EBADF, os.strerror(EBADF))
+        stream.write(json.dumps(summary.as_dict()) + "\n")
+    elif stream is not None and not args.quiet and (summary.packets or not summary.interrupted):
         from fragtrack.cli.report import Places, print_summary
         from fragtrack.sources import name_of
 
@@ -198,9 +205,9 @@ def _show(args: Namespace, summary: Summary) -> None:
             _shown(args.datagrams),
             keep=args.incomplete == "keep",
         )
-        taken = "-" in (args.output, args.datagrams)
-        print_summary(summary, places, sys.stderr if taken else sys.stdout)
-    sys.stdout.flush()
+        print_summary(summary, places, stream)
+    if stream is not None:
+        stream.flush()
 
 
 def _shown(target: str | None) -> str | None:

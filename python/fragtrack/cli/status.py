@@ -26,9 +26,10 @@ class Status(IntEnum):
 
 def complain(line: str) -> None:
     """Print a line for the user on standard error; if that is closed, nobody is listening."""
-    with suppress(OSError):
-        sys.stderr.write(f"fragtrack: {line}\n")
-        sys.stderr.flush()
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.write(f"fragtrack: {line}\n")
+            sys.stderr.flush()
 
 
 def error_line(error: FragtrackError | OSError) -> str:

@@ -141,9 +141,9 @@ class Reassembler:
         return self._ledger.ended()
 
     def flush(self) -> list[GivenUp]:
-        """Give up everything open (reason ``end``): no ICMP, no counters."""
+        """Give up everything open (reason ``end``): no ICMP, no counters; time starts anew."""
         for table in self._tables.values():
-            for queue in table.drain():
+            for queue in table.finish():
                 self._ledger.give_up(queue, Reason.end)
         return self._ledger.ended()
 

@@ -100,6 +100,11 @@ class Table:
         """Remove every queue; return them in creation order."""
         return self._remove_all(list(self.queues.values()))
 
+    def finish(self) -> list[Queue]:
+        """Remove every queue and stop the clock: nothing is open, so time may start anew."""
+        self.clock = None
+        return self.drain()
+
     def _remove_expired(self, clock: int) -> list[Queue]:
         expired = []
         for queue in self.queues.values():
@@ -204,6 +209,9 @@ class Table:
     def admit(self, key: Key) -> tuple[bool, list[Queue]]:
         """Make room before a fragment is looked up (``inet_frag_find``).
 
+        ``lru`` and ``fair`` always make room, with a limit of 0 for one fragment at a time;
+        ``bucket-oldest`` may find too little in the fragment's bucket, and refuse.
+
         Returns
         -------
         admitted : bool
@@ -220,10 +228,8 @@ class Table:
             return True, self._evict_until(limit * 3 // 4, self._by_last_use())
         if reclaim == "fair":
             return True, self._evict_fair(limit * 3 // 4)
-        if not limit:
-            return True, self.drain()
         evicted = self._evict_until(limit, self._bucket(key))
-        return self.memory <= limit, evicted
+        return bool(limit) and self.memory <= limit, evicted
 
     def _evict_until(self, low: int, victims: list[Queue]) -> list[Queue]:
         evicted = []

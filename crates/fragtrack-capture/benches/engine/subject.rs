@@ -11,7 +11,7 @@ use fragtrack_core::frame::Frame;
 use fragtrack_core::reason::Reason;
 
 /// Records read before the engine gets them.
-const BATCH: usize = 64;
+const BATCH: usize = 1024;
 /// Bytes of memory for one family, with `limits="capture"`.
 const MEMORY: u64 = 512 << 20;
 const SECOND: i64 = 1_000_000_000;

@@ -160,7 +160,7 @@ impl Held {
             self.latest = at;
             return at;
         }
-        self.nodes.push(node);
+        prefetch::push(&mut self.nodes, node);
         self.latest = (self.nodes.len() - 1) as u32;
         self.latest
     }

@@ -207,7 +207,9 @@ impl Index {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let doubled = vec![EMPTY; self.lines.len() * 2];
+        let mut doubled = Vec::with_capacity(self.lines.len() * 2);
+        prefetch::large_pages(doubled.spare_capacity_mut());
+        doubled.resize(self.lines.len() * 2, EMPTY);
         let old = core::mem::replace(&mut self.lines, doubled);
         self.shift -= 1;
         for (hash, queue) in old.iter().flat_map(Line::entries) {

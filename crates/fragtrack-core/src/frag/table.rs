@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::held::{Held, Node, Record};
 use super::index::{Index, NIL};
-use super::key::SipHash;
+use super::key::{Multilinear, SipHash};
 use super::order::Fit;
 use super::order::pieces::Pieces;
 use super::order::runs::Runs;
@@ -76,7 +76,10 @@ pub struct Table {
     local: Option<Vec<(u32, u32)>>,
     detailed: bool,
     pub(super) hash: SipHash,
+    spread: Multilinear,
     index: Index,
+    /// The queue that the last fragment went to.
+    latest: u32,
     pub(super) queues: Vec<Queue>,
     pub(super) wide: Vec<Addresses>,
     pub(crate) details: Vec<Detail>,
@@ -126,7 +129,9 @@ impl Table {
             local: config.local.clone(),
             detailed: detailed || kernel_distance || config.reclaim == Reclaim::Lru,
             hash: SipHash::new(config.hash_key),
+            spread: Multilinear::new(config.hash_key),
             index: Index::new(),
+            latest: NIL,
             queues: Vec::new(),
             wide: Vec::new(),
             details: Vec::new(),
@@ -152,16 +157,12 @@ impl Table {
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, f: &Fragment, addresses: &Addresses) -> u32 {
-        let low = |hash: u64| (hash ^ (hash >> 32)) as u32;
-        // The number of words tells the two IPv4 forms apart: the hash covers the length.
         match self.family {
-            Family::V4 if f.context << 8 == 0 => {
-                low(self.hash.hash([f.addr, f.context | u64::from(f.id)]))
-            }
-            Family::V4 => low(self.hash.hash([f.addr, f.context, u64::from(f.id)])),
+            // Domain (51 bits), protocol (8) and identification (16) do not fit one word.
+            Family::V4 => self.spread.hash([f.addr, f.context, u64::from(f.id)]),
             Family::V6 => {
                 let [a, b, c, d] = *addresses;
-                low(self.hash.hash([a, b, c, d, f.context, u64::from(f.id)]))
+                self.spread.hash([a, b, c, d, f.context, u64::from(f.id)])
             }
         }
     }
@@ -393,7 +394,7 @@ impl Table {
             }
             return at;
         }
-        self.queues.push(queue);
+        prefetch::push(&mut self.queues, queue);
         (self.queues.len() - 1) as u32
     }
 
@@ -472,9 +473,11 @@ impl Table {
                 && queue.context == f.context
                 && (self.family == Family::V4 || self.wide.get(at as usize) == Some(addresses))
         };
-        // There is one live queue with a key: if the guess is it, nothing more need be looked up.
-        if self.queue(guess).is_some_and(|queue| queue.seq != 0 && same(guess, queue)) {
-            return Some(guess);
+        // There is one live queue with a key: if a guess is it, nothing more need be looked up.
+        for guess in [self.latest, guess] {
+            if self.queue(guess).is_some_and(|queue| same(guess, queue) && queue.seq != 0) {
+                return Some(guess);
+            }
         }
         self.index.find(hash, |at| self.queue(at).is_some_and(|queue| same(at, queue)))
     }
@@ -511,6 +514,7 @@ impl Table {
             Some(at) => at,
             None => self.create(f, addresses, hash, time),
         };
+        self.latest = at;
         if self.queue(at).is_some_and(|queue| queue.flags & POISONED != 0) {
             return Verdict::Dropped(Reason::Abandoned);
         }

@@ -34,7 +34,7 @@ pub fn decode(
     }
     // Without options the checksum is that of a fixed number of bytes.
     *wrong_checksum = if header == 20 {
-        checksum::sum(fixed) != 0xffff
+        checksum::sum20(fixed) != 0xffff
     } else {
         let Some(head) = bytes.get(..header as usize) else {
             return Err(Reason::Truncated);
