@@ -334,7 +334,7 @@ impl Engine {
             packet: frame.captured - staged.ip,
         };
         let table = self.table_mut(family);
-        let verdict = table.add(&staged.fragment, wide, (staged.hash, staged.guess), &record, frame.time);
+        let verdict = table.add(&staged.fragment, wide, (staged.hash, staged.guess), record, frame.time);
         if !table.ended.is_empty() {
             self.show_ended(batch.segment, number, sink);
         }

@@ -7,6 +7,7 @@ mod buffer;
 mod config;
 mod outcome;
 mod reassembler;
+mod rewriter;
 
 /// The native part of fragtrack.
 #[pymodule(name = "_core", gil_used = false)]
@@ -14,5 +15,6 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<outcome::Outcome>()?;
     module.add_class::<batch::Batch>()?;
-    module.add_class::<reassembler::Reassembler>()
+    module.add_class::<reassembler::Reassembler>()?;
+    module.add_class::<rewriter::Rewriter>()
 }

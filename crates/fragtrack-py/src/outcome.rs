@@ -25,7 +25,7 @@ pub(crate) fn text(address: Address) -> String {
     }
 }
 
-fn version(key: &Key) -> u8 {
+pub(crate) fn version(key: &Key) -> u8 {
     if matches!(key.source, Address::V4(_)) { 4 } else { 6 }
 }
 

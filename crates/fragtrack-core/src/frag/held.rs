@@ -80,6 +80,7 @@ pub struct Record {
 impl Node {
     /// A node for `record`, carrying payload bytes `[start, start + length)`.
     #[must_use]
+    #[inline(always)]
     pub const fn new(record: &Record, start: u32, length: u32, header: u32, df: bool, next: u32) -> Self {
         Self {
             next,

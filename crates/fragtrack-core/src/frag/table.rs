@@ -344,10 +344,10 @@ impl Table {
     }
 
     #[inline(always)]
-    fn fragment_cost(&self, record: &Record) -> u32 {
+    fn fragment_cost(&self, captured: u32, packet: u32) -> u32 {
         match self.cost_model {
-            CostModel::Capture => record.captured.saturating_add(192),
-            CostModel::Kernel => kernel_cost(record.packet),
+            CostModel::Capture => captured.saturating_add(192),
+            CostModel::Kernel => kernel_cost(packet),
         }
     }
 
@@ -490,7 +490,7 @@ impl Table {
         f: &Fragment,
         addresses: &Addresses,
         (hash, guess): (u32, u32),
-        record: &Record,
+        record: Record,
         time: i64,
     ) -> Verdict {
         if self.counts() {
@@ -559,7 +559,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn place(&mut self, at: u32, f: &Fragment, record: &Record, time: i64) -> Verdict {
+    fn place(&mut self, at: u32, f: &Fragment, record: Record, time: i64) -> Verdict {
         let Some(queue) = self.queues.get(at as usize) else { return Verdict::Dropped(Reason::Memory) };
         let (start, mut end) = (f.offset, f.offset + f.length);
         let (mut flags, mut len) = (queue.flags, queue.len);
@@ -593,7 +593,7 @@ impl Table {
             return self.refuse(at, Reason::Empty);
         }
         if self.policy != Policy::Linux {
-            return self.place_piece(at, f, record, time, end, flags, len);
+            return self.place_piece(at, f, &record, time, end, flags, len);
         }
         let put = if start >= queue.run_end {
             // The usual case, also for an empty queue: behind everything.
@@ -626,11 +626,11 @@ impl Table {
             }
             Put::Gap => (self.runs.insert(queue.runs, start, end), queue.run_start, queue.run_end),
         };
-        let cost = self.fragment_cost(record);
+        let cost = self.fragment_cost(record.captured, record.packet);
         let Some(queue) = self.queues.get_mut(at as usize) else { return Verdict::Dropped(Reason::Memory) };
         let cost = cost.min(u32::MAX - queue.cost);
         let first = queue.head == NIL;
-        queue.head = self.held.add(Node::new(record, start, end - start, f.header, f.df, queue.head));
+        queue.head = self.held.add(Node::new(&record, start, end - start, f.header, f.df, queue.head));
         queue.runs = runs;
         queue.run_start = run_start;
         queue.run_end = run_end;
@@ -680,7 +680,7 @@ impl Table {
             self.learn(at, flags, len);
             return Verdict::Dropped(Reason::Duplicate);
         }
-        let cost = self.fragment_cost(record).min(u32::MAX - queue.cost);
+        let cost = self.fragment_cost(record.captured, record.packet).min(u32::MAX - queue.cost);
         let node = self.held.add(Node::new(record, start, end - start, f.header, f.df, queue.head));
         let first = queue.head == NIL;
         let runs = if queue.runs != NIL {

@@ -1,0 +1,214 @@
+//! `Rewriter`: captures in, the same captures with whole datagrams out.
+
+use fragtrack_capture::rewrite::{Buffer, Failure, Incomplete, Row, Rows};
+use fragtrack_capture::{Input, Output, Tail, rewrite};
+use fragtrack_core::reason::Reason;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+
+use crate::buffer::Bytes;
+use crate::config;
+use crate::outcome::{text, version};
+
+/// Reassembles the fragments of captures, and writes them again. See `fragtrack.reference.rewriter.Rewriter`.
+#[pyclass(module = "fragtrack._core")]
+pub(crate) struct Rewriter {
+    inner: rewrite::Rewriter,
+    name: String,
+    policy: String,
+    /// The buffer of an input that stays, until the input ends: held fragments refer to it.
+    stable: Option<Bytes>,
+}
+
+#[pymethods]
+impl Rewriter {
+    #[new]
+    #[pyo3(signature = (config, *, output, keep_incomplete, rows, payloads))]
+    fn new(
+        config: &Bound<'_, PyAny>,
+        output: Option<&str>,
+        keep_incomplete: bool,
+        rows: bool,
+        payloads: bool,
+    ) -> PyResult<Self> {
+        let output = match output {
+            None => None,
+            Some("pcap") => Some(Output::Pcap),
+            Some("pcapng") => Some(Output::Pcapng),
+            Some(other) => return Err(PyValueError::new_err(format!("output: unknown format {other:?}"))),
+        };
+        let incomplete = if keep_incomplete { Incomplete::Keep } else { Incomplete::Drop };
+        let rows = match (rows, payloads) {
+            (false, _) => Rows::None,
+            (true, false) => Rows::Keys,
+            (true, true) => Rows::Payloads,
+        };
+        Ok(Self {
+            inner: rewrite::Rewriter::new(config::read(config)?, output, incomplete, rows),
+            name: String::new(),
+            policy: config.getattr("policy")?.extract()?,
+            stable: None,
+        })
+    }
+
+    /// Begins an input; its frames are numbered from 1.
+    fn begin(&mut self, name: String) {
+        self.inner.begin(&name);
+        self.name = name;
+    }
+
+    /// Processes the whole records in `buffer[start:stop]`; returns where to go on.
+    #[pyo3(signature = (buffer, start, stop, *, r#final, stable, base = 0, budget = 1 << 20))]
+    #[allow(clippy::too_many_arguments)]
+    fn feed(
+        &mut self,
+        py: Python<'_>,
+        buffer: &Bound<'_, PyAny>,
+        start: usize,
+        stop: usize,
+        r#final: bool,
+        stable: bool,
+        base: u64,
+        budget: usize,
+    ) -> PyResult<usize> {
+        // The reader counts the bytes of the input itself.
+        let _ = base;
+        let borrowed = Bytes::of(buffer)?;
+        let bytes = borrowed.as_slice();
+        if start > stop || stop > bytes.len() {
+            let length = bytes.len();
+            return Err(PyValueError::new_err(format!("[{start}, {stop}) is not in a buffer of {length} bytes")));
+        }
+        let input = Input { bytes, start, stop, tail: Tail::from(r#final) };
+        let kind = if stable { Buffer::Stays } else { Buffer::Goes };
+        let inner = &mut self.inner;
+        let fed = py.detach(|| inner.feed(input, kind, budget));
+        let next = fed.map_err(|failure| self.error(py, &failure))?;
+        if stable && self.stable.is_none() {
+            self.stable = Some(borrowed);
+        }
+        Ok(next)
+    }
+
+    /// Gives the output since the last call.
+    fn take<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = PyBytes::new(py, self.inner.output());
+        self.inner.clear_output();
+        bytes
+    }
+
+    /// Gives the datagrams that ended since the last call, in the order of their ending.
+    fn take_rows<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let rows = self.inner.take_rows();
+        rows.iter().map(|row| self.row(py, row)).collect()
+    }
+
+    /// Ends the input; what it left open may be completed by the next one.
+    fn end(&mut self) {
+        let segment = self.stable.as_ref().map_or(&[][..], Bytes::as_slice);
+        self.inner.end(segment);
+        self.stable = None;
+        self.name.clear();
+    }
+
+    /// Ends everything: what is open is given up, the output is completed.
+    fn finish(&mut self) {
+        self.inner.finish();
+    }
+
+    /// The first damage met: input, offset of the record in it, what is wrong.
+    #[getter]
+    fn damaged(&self) -> Option<(String, u64, String)> {
+        self.inner.damaged().map(|it| (it.name.clone(), it.damage.offset, it.damage.why.to_string()))
+    }
+
+    /// Counts: of packets, bytes, fragments, datagrams, reasons, anomalies.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let totals = self.inner.totals();
+        let summary = PyDict::new(py);
+        summary.set_item("packets", self.inner.packets())?;
+        summary.set_item("bytes", self.inner.bytes())?;
+        let [v4, v6] = totals.fragments;
+        summary.set_item("fragments", counts(py, [("ipv4", v4), ("ipv6", v6)])?)?;
+        let datagrams = [("complete", totals.complete), ("incomplete", totals.incomplete)];
+        summary.set_item("datagrams", counts(py, datagrams)?)?;
+        summary.set_item("written", self.inner.written())?;
+        let reasons = Reason::ALL.map(|reason| (reason.name(), totals.lost(reason)));
+        summary.set_item("reasons", counts(py, reasons.into_iter().filter(|(_, count)| *count > 0))?)?;
+        let anomalies = [("bad_checksum", totals.bad_checksum)];
+        summary.set_item("anomalies", counts(py, anomalies.into_iter().filter(|(_, count)| *count > 0))?)?;
+        Ok(summary)
+    }
+
+    /// Asserts all invariants from scratch.
+    fn check(&self) -> PyResult<()> {
+        self.inner.engine().check().map_err(pyo3::exceptions::PyAssertionError::new_err)
+    }
+}
+
+fn counts<'py>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = (&'static str, u64)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, count) in items {
+        dict.set_item(name, count)?;
+    }
+    Ok(dict)
+}
+
+/// VLAN identifiers, outermost first, joined by dots.
+fn vlan(domain: u64) -> Option<String> {
+    let tags = domain >> 48 & 7;
+    (tags > 0).then(|| {
+        let ids: Vec<String> = (0..tags).map(|i| (domain >> (12 * i) & 0xfff).to_string()).collect();
+        ids.join(".")
+    })
+}
+
+impl Rewriter {
+    fn error(&self, py: Python<'_>, failure: &Failure) -> PyErr {
+        static CAPTURE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static OUTPUT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let made = match failure {
+            Failure::Input(damage) => CAPTURE
+                .import(py, "fragtrack.errors", "CaptureError")
+                .and_then(|class| class.call1((self.name.as_str(), damage.offset, failure.to_string()))),
+            Failure::Output { .. } => OUTPUT
+                .import(py, "fragtrack.errors", "OutputError")
+                .and_then(|class| class.call1((failure.to_string(),))),
+        };
+        made.map_or_else(|error| error, PyErr::from_value)
+    }
+
+    fn row<'py>(&self, py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let key = &row.key;
+        let payload = row.packet.as_ref().map(|packet| {
+            let start = packet.len().saturating_sub(row.length as usize);
+            PyBytes::new(py, packet.get(start..).unwrap_or(&[]))
+        });
+        let packet = row.packet.as_ref().map(|packet| PyBytes::new(py, packet));
+        let fields: [Bound<'py, PyAny>; 16] = [
+            row.times.0.into_pyobject(py)?.into_any(),
+            row.times.1.into_pyobject(py)?.into_any(),
+            version(key).into_pyobject(py)?.into_any(),
+            text(key.source).into_pyobject(py)?.into_any(),
+            text(key.destination).into_pyobject(py)?.into_any(),
+            key.protocol.into_pyobject(py)?.into_any(),
+            key.id.into_pyobject(py)?.into_any(),
+            vlan(key.domain).into_pyobject(py)?.into_any(),
+            py.None().into_bound(py),
+            row.frames.len().into_pyobject(py)?.into_any(),
+            PyTuple::new(py, &row.frames)?.into_any(),
+            row.length.into_pyobject(py)?.into_any(),
+            row.reason.map_or("complete", Reason::name).into_pyobject(py)?.into_any(),
+            self.policy.as_str().into_pyobject(py)?.into_any(),
+            payload.into_pyobject(py)?.into_any(),
+            packet.into_pyobject(py)?.into_any(),
+        ];
+        CLASS.import(py, "fragtrack.events", "DatagramRow")?.call1(PyTuple::new(py, fields)?)
+    }
+}
