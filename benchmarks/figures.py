@@ -146,7 +146,7 @@ def verdicts(figures: Figures, samples: list[Sample]) -> list[Verdict]:
             part = 100 * sample["datagrams"] / sample["expected"]
             judge.least("% of honest datagrams completed with 4 MiB", "flood", 90, part)
             break
-    for what, limit in (("push", 500), ("push_batch", 100), ("datagrams", 100)):
+    for what, limit in (("push", 500), ("push_batch", 100)):
         figure = figures.find("python", what)
         judge.most(f"Python: {what}, ns a packet", "3f", limit, figure.ns if figure else None)
     judge.most("command / cp, wall", "3f", 2.0, _wall_ratio(figures, "fragtrack reassemble", "cp"))

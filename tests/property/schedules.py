@@ -14,9 +14,9 @@ from tests.fragments import PLAIN, fragment
 SECOND = 1_000_000_000
 EPOCH = 1_700_000_000 * SECOND
 
-# Two sources of one /24 or /48, and one elsewhere; one address nobody answers.
+# Two sources of one /24 or /48, one elsewhere, and some that nobody answers.
 SOURCES = {
-    4: ("192.0.2.1", "192.0.2.9", "198.51.100.7", "224.0.0.1"),
+    4: ("192.0.2.1", "192.0.2.9", "198.51.100.7", "224.0.0.1", "127.0.0.1"),
     6: ("2001:db8::1", "2001:db8::9", "2001:db8:7::1", "ff02::1"),
 }
 DESTINATIONS = {4: ("203.0.113.1", "203.0.113.2"), 6: ("2001:db8:ff::1", "2001:db8:ff::2")}
@@ -74,7 +74,7 @@ def fragments(draw: st.DrawFn) -> bytes:
     version = draw(st.sampled_from([4, 6]))
     start = 8 * draw(st.integers(0, 6) | st.sampled_from([0, 1, 2, 8189, 8190, 8191]))
     length = draw(st.sampled_from([8, 16, 24]) | st.integers(0, 40))
-    letter = draw(st.sampled_from([b"\x00", b"\x08", b"A", b"B", b"\x80"]))
+    letter = draw(st.sampled_from([b"\x00", b"\x06", b"\x08", b"A", b"B", b"\x80"]))
     fields: dict[str, Any] = {
         "src": draw(st.sampled_from(SOURCES[version][:1]) | st.sampled_from(SOURCES[version])),
         "dst": draw(st.sampled_from(DESTINATIONS[version])),
@@ -125,6 +125,7 @@ def packets(draw: st.DrawFn) -> bytes:
 @st.composite
 def schedules(draw: st.DrawFn, kinds: st.SearchStrategy[bytes] | None = None) -> list[Step]:
     """Draw a schedule: time mostly creeps, sometimes leaps, sometimes runs backward."""
+    kind = packets() if kinds is None else kinds
     leaps = st.sampled_from([0, 0, 0, 1, 1000, SECOND // 2, SECOND, 2 * SECOND, 3 * SECOND])
     backward = st.sampled_from([-1, -SECOND, -2 * SECOND, -3 * SECOND, -4 * SECOND])
     steps: list[Step] = []
@@ -138,5 +139,5 @@ def schedules(draw: st.DrawFn, kinds: st.SearchStrategy[bytes] | None = None) ->
                 steps.append(Flush())
             case _:
                 domain = draw(st.sampled_from([0, 0, 0, 1 << 48 | 7]))
-                steps.append(Push(draw(kinds or packets()), time, domain))
+                steps.append(Push(draw(kind), time, domain))
     return steps

@@ -69,15 +69,7 @@ struct Lane {
 
 impl Ahead {
     pub(crate) const fn new() -> Self {
-        Self {
-            window: 0,
-            lengths: Vec::new(),
-            used: 0,
-            mean: 512,
-            glance: GLANCE,
-            rest: 0,
-            penalty: 1,
-        }
+        Self { window: 0, lengths: Vec::new(), used: 0, mean: 512, glance: GLANCE, rest: 0, penalty: 1 }
     }
 
     /// How many bytes of each frame to have ready.
@@ -253,8 +245,7 @@ pub(crate) fn pair(bytes: &[u8], from: usize, to: usize, first: u8, second: u8) 
 
 #[inline(always)]
 fn any_pair<const N: usize>(a: &[u8; N], b: &[u8; N], first: u8, second: u8) -> bool {
-    a.iter().zip(b).fold(0_u8, |any, (a, b)| any | (u8::from(*a == first) & u8::from(*b == second)))
-        != 0
+    a.iter().zip(b).fold(0_u8, |any, (a, b)| any | (u8::from(*a == first) & u8::from(*b == second))) != 0
 }
 
 #[cfg(test)]

@@ -118,10 +118,9 @@ impl Why {
             | Self::BlockTrailer { .. }
             | Self::SectionMagic { .. }
             | Self::SectionVersion { .. } => true,
-            Self::BlockShort { .. }
-            | Self::PacketLength { .. }
-            | Self::Interface { .. }
-            | Self::Interfaces { .. } => false,
+            Self::BlockShort { .. } | Self::PacketLength { .. } | Self::Interface { .. } | Self::Interfaces { .. } => {
+                false
+            }
         }
     }
 }

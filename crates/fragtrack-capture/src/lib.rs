@@ -19,13 +19,13 @@ mod pcap;
 mod pcapng;
 mod reader;
 pub mod rewrite;
+#[cfg(test)]
+mod testing;
 mod writer;
 
 pub use damage::{Damage, Why};
 pub use order::Order;
-pub use origin::{
-    Format, Interface, Layout, MAX_INTERFACES, MAX_SNAPLEN, Origin, Origins, Pcap, Resolution, Unit,
-};
+pub use origin::{Format, Interface, Layout, MAX_INTERFACES, MAX_SNAPLEN, Origin, Origins, Pcap, Resolution, Unit};
 pub use pcapng::MAX_BLOCK;
 pub use reader::{Detect, Input, Pause, Reader, Step, Tail};
 pub use writer::{Output, Record, Refused, Writer};

@@ -67,14 +67,7 @@ pub(crate) fn walk(order: Order, list: &[u8]) -> impl Iterator<Item = (u16, &[u8
 
 /// Appends the options of `list` except those with a code in `without`, numbers turned from order
 /// `from` to `to`. `opt_endofopt` follows if there is any option left.
-pub(crate) fn copy(
-    list: &[u8],
-    from: Order,
-    to: Order,
-    scope: Scope,
-    without: &[u16],
-    out: &mut Vec<u8>,
-) {
+pub(crate) fn copy(list: &[u8], from: Order, to: Order, scope: Scope, without: &[u16], out: &mut Vec<u8>) {
     let start = out.len();
     for (code, value) in walk(from, list).filter(|(code, _)| !without.contains(code)) {
         to.put16(out, code);
@@ -140,9 +133,7 @@ mod tests {
     fn copy_without_the_hash_in_the_other_order() {
         let mut out = Vec::new();
         copy(LIST, Order::Little, Order::Big, Scope::Packet, &[EPB_HASH], &mut out);
-        let want = [
-            0, 1, 0, 5, b'h', b'e', b'l', b'l', b'o', 0, 0, 0, 0, 2, 0, 4, 0, 0, 0, 9, 0, 0, 0, 0,
-        ];
+        let want = [0, 1, 0, 5, b'h', b'e', b'l', b'l', b'o', 0, 0, 0, 0, 2, 0, 4, 0, 0, 0, 9, 0, 0, 0, 0];
         assert_eq!(out, want);
     }
 

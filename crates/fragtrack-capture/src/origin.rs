@@ -125,13 +125,10 @@ impl Resolution {
             u128::from(units) * u128::from(10_u64.pow(9 - u32::from(self.0)))
         } else {
             // 10^20 is more than any number of units.
-            10_u128
-                .checked_pow(u32::from(self.0) - 9)
-                .map_or(0, |divisor| u128::from(units) / divisor)
+            10_u128.checked_pow(u32::from(self.0) - 9).map_or(0, |divisor| u128::from(units) / divisor)
         };
-        let nanoseconds = i128::try_from(scaled)
-            .unwrap_or(i128::MAX)
-            .saturating_add(i128::from(offset) * 1_000_000_000);
+        let nanoseconds =
+            i128::try_from(scaled).unwrap_or(i128::MAX).saturating_add(i128::from(offset) * 1_000_000_000);
         saturate(nanoseconds)
     }
 
@@ -148,9 +145,7 @@ impl Resolution {
         let power = u32::from(self.0 & 0x7f);
         let units = match (self.0 & 0x80, power) {
             (0, 0..=9) => nanoseconds / u128::from(10_u64.pow(9 - power)),
-            (0, _) => 10_u128
-                .checked_pow(power - 9)
-                .map_or(u128::MAX, |factor| nanoseconds.saturating_mul(factor)),
+            (0, _) => 10_u128.checked_pow(power - 9).map_or(u128::MAX, |factor| nanoseconds.saturating_mul(factor)),
             (_, 0..=63) => (seconds << power) + (rest << power) / 1_000_000_000,
             (_, 64..=97) if seconds == 0 => (rest << power) / 1_000_000_000,
             (_, _) => u128::MAX,
@@ -238,25 +233,13 @@ impl Origin {
             start: 0,
             length: 0,
         };
-        Self {
-            format: Format::Pcap(pcap),
-            header,
-            interfaces: vec![interface],
-            blocks: Vec::new(),
-            full: false,
-        }
+        Self { format: Format::Pcap(pcap), header, interfaces: vec![interface], blocks: Vec::new(), full: false }
     }
 
     /// The origin of a pcapng section without interfaces yet.
     #[must_use]
     pub const fn section(order: Order) -> Self {
-        Self {
-            format: Format::Pcapng(order),
-            header: [0; 24],
-            interfaces: Vec::new(),
-            blocks: Vec::new(),
-            full: false,
-        }
+        Self { format: Format::Pcapng(order), header: [0; 24], interfaces: Vec::new(), blocks: Vec::new(), full: false }
     }
 
     /// Kind and byte order.
@@ -296,9 +279,7 @@ impl Origin {
     /// The whole block that describes interface `id`, in this origin's byte order; empty for pcap.
     #[must_use]
     pub fn block(&self, id: u32) -> &[u8] {
-        self.interface(id)
-            .and_then(|known| self.blocks.get(known.start..)?.get(..known.length))
-            .unwrap_or_default()
+        self.interface(id).and_then(|known| self.blocks.get(known.start..)?.get(..known.length)).unwrap_or_default()
     }
 
     /// Captured length up to which pcap records of this file are believed, in bytes: the snapshot
@@ -306,9 +287,7 @@ impl Origin {
     /// have to hold.
     #[must_use]
     pub fn record_limit(&self) -> u32 {
-        self.interface(0)
-            .map_or(0, |only| only.snaplen)
-            .clamp(MAX_SNAPLEN, MAX_BLOCK)
+        self.interface(0).map_or(0, |only| only.snaplen).clamp(MAX_SNAPLEN, MAX_BLOCK)
     }
 
     /// Remembers the interface that a whole Interface Description Block describes. One too short

@@ -43,18 +43,10 @@ impl Walker {
     ) -> (usize, Option<Halt>) {
         // One loop for each shape, so that no record waits for a choice.
         match (self.pcap.order, self.pcap.layout) {
-            (Order::Little, Layout::Classic) => {
-                self.shaped::<false, 16>(ahead, bytes, at, frames, max)
-            }
-            (Order::Big, Layout::Classic) => {
-                self.shaped::<true, 16>(ahead, bytes, at, frames, max)
-            }
-            (Order::Little, Layout::Modified) => {
-                self.shaped::<false, 24>(ahead, bytes, at, frames, max)
-            }
-            (Order::Big, Layout::Modified) => {
-                self.shaped::<true, 24>(ahead, bytes, at, frames, max)
-            }
+            (Order::Little, Layout::Classic) => self.shaped::<false, 16>(ahead, bytes, at, frames, max),
+            (Order::Big, Layout::Classic) => self.shaped::<true, 16>(ahead, bytes, at, frames, max),
+            (Order::Little, Layout::Modified) => self.shaped::<false, 24>(ahead, bytes, at, frames, max),
+            (Order::Big, Layout::Modified) => self.shaped::<true, 24>(ahead, bytes, at, frames, max),
         }
     }
 
@@ -129,12 +121,7 @@ impl Walker {
     }
 
     #[inline(always)]
-    fn frame<const BIG: bool, const HEAD: usize>(
-        &self,
-        header: &[u8; HEAD],
-        at: usize,
-        length: u32,
-    ) -> Frame {
+    fn frame<const BIG: bool, const HEAD: usize>(&self, header: &[u8; HEAD], at: usize, length: u32) -> Frame {
         let second = i64::from(word::<BIG>(header, 0));
         let fraction = i64::from(word::<BIG>(header, 4));
         Frame {

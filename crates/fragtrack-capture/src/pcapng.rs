@@ -201,15 +201,7 @@ impl Walker {
 
     /// A record without a packet, to be passed on as it is.
     pub(crate) const fn other(&self, at: usize, total: u32) -> Frame {
-        Frame {
-            start: at as u64,
-            time: self.time,
-            record: total,
-            captured: 0,
-            wire: 0,
-            head: 0,
-            link: LinkType::NONE,
-        }
+        Frame { start: at as u64, time: self.time, record: total, captured: 0, wire: 0, head: 0, link: LinkType::NONE }
     }
 
     /// The packet of an Enhanced Packet Block, or of an obsolete Packet Block, whose interface
@@ -259,9 +251,7 @@ impl Walker {
 }
 
 fn known(origin: &Origin, id: u32) -> Result<&Interface, Why> {
-    origin
-        .interface(id)
-        .ok_or_else(|| Why::Interface { id, known: origin.interfaces().len() as u32 })
+    origin.interface(id).ok_or_else(|| Why::Interface { id, known: origin.interfaces().len() as u32 })
 }
 
 fn describe(origin: &mut Origin, block: &[u8]) -> Result<(), Why> {

@@ -110,13 +110,7 @@ impl Reader {
     /// A reader at the start of an input.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            state: State::Start,
-            position: 0,
-            origin: None,
-            damage: None,
-            ahead: Ahead::new(),
-        }
+        Self { state: State::Start, position: 0, origin: None, damage: None, ahead: Ahead::new() }
     }
 
     /// What an input is by its first bytes.
@@ -135,11 +129,7 @@ impl Reader {
             return cut(FILE_HEADER as u64);
         };
         if let Some(pcap) = Pcap::of(magic) {
-            return if bytes.len() < FILE_HEADER {
-                cut(FILE_HEADER as u64)
-            } else {
-                Ok(Detect::Pcap(pcap))
-            };
+            return if bytes.len() < FILE_HEADER { cut(FILE_HEADER as u64) } else { Ok(Detect::Pcap(pcap)) };
         }
         if u32::from_le_bytes(magic) != pcapng::SECTION {
             return Err(damage(Why::NotACapture { magic }));
@@ -180,13 +170,7 @@ impl Reader {
     ///
     /// A file header is no record. A block of pcapng without a packet, or whose packet cannot be
     /// read, is a record of [`LinkType::NONE`](fragtrack_core::frame::LinkType::NONE).
-    pub fn read(
-        &mut self,
-        origins: &mut Origins,
-        input: Input<'_>,
-        frames: &mut Vec<Frame>,
-        max: usize,
-    ) -> Step {
+    pub fn read(&mut self, origins: &mut Origins, input: Input<'_>, frames: &mut Vec<Frame>, max: usize) -> Step {
         frames.clear();
         let max = max.max(1);
         let bytes = input.bytes.get(..input.stop).unwrap_or(input.bytes);

@@ -152,12 +152,7 @@ impl Rewriter {
     /// # Errors
     ///
     /// [`Failure`]; nothing more is to be fed then.
-    pub fn feed(
-        &mut self,
-        input: Input<'_>,
-        buffer: Buffer,
-        budget: usize,
-    ) -> Result<usize, Failure> {
+    pub fn feed(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
         let fed = self.feed_batches(input, buffer, budget);
         if buffer == Buffer::Goes {
             self.engine.settle(input.bytes);
@@ -165,12 +160,7 @@ impl Rewriter {
         fed
     }
 
-    fn feed_batches(
-        &mut self,
-        input: Input<'_>,
-        buffer: Buffer,
-        budget: usize,
-    ) -> Result<usize, Failure> {
+    fn feed_batches(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
         let mut at = input.start;
         let mut frames = std::mem::take(&mut self.frames);
         let fed = loop {
@@ -234,13 +224,7 @@ impl Rewriter {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        segment: &[u8],
-        frames: &[Frame],
-        origin: u32,
-        buffer: Buffer,
-    ) -> Result<(), Failure> {
+    fn run(&mut self, segment: &[u8], frames: &[Frame], origin: u32, buffer: Buffer) -> Result<(), Failure> {
         let admitted = self.written.admit(&self.origins, origin, frames);
         let frames = match admitted {
             Ok(()) => frames,
@@ -268,11 +252,7 @@ impl Rewriter {
         self.reader.glance(if v6_now - v6 > v4_now - v4 { 62 } else { 34 });
         match admitted {
             Ok(()) => Ok(()),
-            Err(refused) => Err(Failure::Output {
-                name: self.name.clone(),
-                number: self.number + 1,
-                refused,
-            }),
+            Err(refused) => Err(Failure::Output { name: self.name.clone(), number: self.number + 1, refused }),
         }
     }
 

@@ -152,14 +152,7 @@ impl Writer {
 
     /// Writes packets that were read one right after the other, as [`Writer::packet`] does each.
     /// `segment` has their bytes.
-    pub fn packets(
-        &mut self,
-        origins: &Origins,
-        number: u32,
-        frames: &[Frame],
-        segment: &[u8],
-        out: &mut Vec<u8>,
-    ) {
+    pub fn packets(&mut self, origins: &Origins, number: u32, frames: &[Frame], segment: &[u8], out: &mut Vec<u8>) {
         let copies = match (&self.kind, origins.at(number)) {
             (Kind::Pcap(pcap), Some(origin)) => pcap.copies(origin),
             (Kind::Pcapng(pcapng), Some(origin)) => pcapng.copies(origin, number),
@@ -282,8 +275,7 @@ impl<'a> Packet<'a> {
         let known = origin.interface(interface)?;
         let (captured, wire, time) = match holder {
             Holder::Pcap(pcap) => {
-                let time = i64::from(word(0)?) * 1_000_000_000
-                    + i64::from(word(4)?) * pcap.unit.nanoseconds();
+                let time = i64::from(word(0)?) * 1_000_000_000 + i64::from(word(4)?) * pcap.unit.nanoseconds();
                 (word(8)?, word(12)?, time)
             }
             Holder::Enhanced | Holder::Obsolete => {
@@ -305,9 +297,7 @@ impl<'a> Packet<'a> {
 
     /// Time stamp in the units of its interface.
     fn units(&self) -> u64 {
-        self.origin
-            .interface(self.interface)
-            .map_or(0, |known| known.resolution.units(self.time, known.offset))
+        self.origin.interface(self.interface).map_or(0, |known| known.resolution.units(self.time, known.offset))
     }
 
     /// Whether a Simple Packet Block of its interface holds so many bytes.

@@ -54,6 +54,8 @@ pub struct Totals {
     pub complete: u64,
     /// Datagrams given up.
     pub incomplete: u64,
+    /// The same by reason code.
+    pub given_up: [u64; 21],
     /// Fragments by reason code.
     pub reasons: [u64; 21],
     /// Fragments whose IPv4 header checksum was wrong, while that was to be ignored.
@@ -67,6 +69,21 @@ impl Totals {
         if let Some(count) = self.reasons.get_mut(usize::from(reason.code())) {
             *count += n;
         }
+    }
+
+    /// Counts a datagram given up for `reason`.
+    #[inline]
+    pub fn give_up(&mut self, reason: Reason) {
+        self.incomplete += 1;
+        if let Some(count) = self.given_up.get_mut(usize::from(reason.code())) {
+            *count += 1;
+        }
+    }
+
+    /// Datagrams given up for `reason`.
+    #[must_use]
+    pub fn gave_up(&self, reason: Reason) -> u64 {
+        self.given_up.get(usize::from(reason.code())).copied().unwrap_or(0)
     }
 
     /// Fragments lost for `reason`.

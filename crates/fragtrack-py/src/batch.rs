@@ -7,6 +7,7 @@ use fragtrack_core::{Engine, Frame, LinkType};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::buffer::Bytes;
@@ -78,8 +79,8 @@ impl Columns {
     }
 
     /// Takes the packets through the engine. What is still held afterwards is copied: the buffer may go.
-    pub(crate) fn run(&self, engine: &mut Engine, segment: &[u8], first: u64, domain: u64, gather: bool) -> Taken {
-        let mut taken = Taken::new(self.len(), gather);
+    pub(crate) fn run(&self, engine: &mut Engine, segment: &[u8], first: u64, domain: u64) -> Taken {
+        let mut taken = Taken::new(self.len());
         let mut frames = Vec::with_capacity(CHUNK);
         for (chunk, offsets) in self.offsets.chunks(CHUNK).enumerate() {
             let base = chunk * CHUNK;
@@ -110,7 +111,6 @@ impl Columns {
 pub(crate) struct Taken {
     base: usize,
     frames: Vec<Frame>,
-    gather: bool,
     kinds: Vec<u8>,
     reasons: Vec<u8>,
     completed: Vec<u32>,
@@ -123,18 +123,48 @@ pub(crate) struct Taken {
     sources: Vec<u8>,
     slice_ends: Vec<u64>,
     side: Vec<u8>,
-    /// Whole packets, if they were to be gathered, and where each ends.
-    packets: Vec<u8>,
-    packet_ends: Vec<u64>,
     lost: Vec<Lost>,
 }
 
 impl Taken {
-    fn new(packets: usize, gather: bool) -> Self {
-        let mut taken = Self { gather, ..Self::default() };
+    fn new(packets: usize) -> Self {
+        let mut taken = Self::default();
         taken.kinds.reserve(packets);
         taken.reasons.reserve(packets);
         taken
+    }
+
+    /// The headers and payload slices of the `at`-th whole datagram.
+    fn parts<'a>(&'a self, at: usize, buffer: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let (start, end) = range(&self.header_ends, at);
+        let headers = self.headers.get(start..end).unwrap_or(&[]);
+        let (start, end) = range(&self.slice_ends, at);
+        let slices = (start..end).filter_map(move |slice| {
+            let place = *self.places.get(slice)? as usize;
+            let length = *self.lengths.get(slice)? as usize;
+            let from = if self.sources.get(slice) == Some(&0) { buffer } else { &self.side };
+            from.get(place..place + length)
+        });
+        core::iter::once(headers).chain(slices)
+    }
+
+    /// Where each whole datagram ends, if they stand one after the other.
+    fn ends(&self) -> Vec<u64> {
+        let mut sum = 0;
+        let payload = |at| {
+            let (start, end) = range(&self.slice_ends, at);
+            self.lengths.get(start..end).unwrap_or(&[]).iter().map(|length| u64::from(*length)).sum::<u64>()
+        };
+        let length = |at| {
+            let (start, end) = range(&self.header_ends, at);
+            (end - start) as u64 + payload(at)
+        };
+        (0..self.completed.len())
+            .map(|at| {
+                sum += length(at);
+                sum
+            })
+            .collect()
     }
 
     fn note(&mut self, kind: Kind, reason: u8) {
@@ -165,26 +195,16 @@ impl Sink for Taken {
         self.note_complete(at);
         let (packet, payload) = (atomic.packet(), atomic.payload());
         let header = packet.len() - payload.len();
-        if self.gather {
-            self.packets.extend_from_slice(packet);
-            self.packet_ends.push(self.packets.len() as u64);
-        } else {
-            self.headers.extend(packet.iter().take(header));
-            self.header_ends.push(self.headers.len() as u64);
-            self.places.push(self.frames.get(at).map_or(0, |frame| frame.start) + header as u64);
-            self.lengths.push(payload.len() as u32);
-            self.sources.push(0);
-            self.slice_ends.push(self.places.len() as u64);
-        }
+        self.headers.extend(packet.iter().take(header));
+        self.header_ends.push(self.headers.len() as u64);
+        self.places.push(self.frames.get(at).map_or(0, |frame| frame.start) + header as u64);
+        self.lengths.push(payload.len() as u32);
+        self.sources.push(0);
+        self.slice_ends.push(self.places.len() as u64);
     }
 
     fn complete(&mut self, at: usize, datagram: &Datagram<'_>) {
         self.note_complete(at);
-        if self.gather {
-            datagram.write_packet(&mut self.packets);
-            self.packet_ends.push(self.packets.len() as u64);
-            return;
-        }
         datagram.write_header(&mut self.headers);
         self.header_ends.push(self.headers.len() as u64);
         for (slice, place, bytes) in datagram.places() {
@@ -213,18 +233,19 @@ impl Sink for Taken {
 pub(crate) struct Batch {
     buffer: Py<PyAny>,
     taken: Taken,
+    packets: PyOnceLock<Py<PyBytes>>,
 }
 
 impl Batch {
     pub(crate) const fn new(buffer: Py<PyAny>, taken: Taken) -> Self {
-        Self { buffer, taken }
+        Self { buffer, taken, packets: PyOnceLock::new() }
     }
+}
 
-    fn range(ends: &[u64], at: usize) -> PyResult<(usize, usize)> {
-        let end = ends.get(at).ok_or_else(|| PyIndexError::new_err(format!("there are {} datagrams", ends.len())))?;
-        let start = at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
-        Ok((start as usize, *end as usize))
-    }
+/// The `at`-th of consecutive ranges that end at `ends`.
+fn range(ends: &[u64], at: usize) -> (usize, usize) {
+    let start = at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    (start as usize, ends.get(at).copied().unwrap_or(start) as usize)
 }
 
 /// A read-only view with a format, over a copy of the column.
@@ -302,16 +323,34 @@ impl Batch {
         PyBytes::new(py, &self.taken.side)
     }
 
-    /// Whole packets, one after the other (`gather=True`).
+    /// Whole packets, one after the other: copied out of the buffer when first asked for.
     #[getter]
-    fn packets<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.taken.packets)
+    fn packets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let made = self.packets.get_or_try_init(py, || {
+            let length = self.taken.ends().last().copied().unwrap_or(0);
+            let bytes = Bytes::of(self.buffer.bind(py))?;
+            let packets = PyBytes::new_with(py, length as usize, |to| {
+                let mut end = 0;
+                for at in 0..self.taken.completed.len() {
+                    for part in self.taken.parts(at, bytes.as_slice()) {
+                        let start = end;
+                        end += part.len();
+                        if let Some(to) = to.get_mut(start..end) {
+                            to.copy_from_slice(part);
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+            Ok::<_, PyErr>(packets.unbind())
+        })?;
+        Ok(made.bind(py).clone())
     }
 
-    /// Where each packet ends in `packets` (`gather=True`).
+    /// Where each packet ends in `packets`.
     #[getter]
     fn packet_ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        view(py, &wide(&self.taken.packet_ends), "Q")
+        view(py, &wide(&self.taken.ends()), "Q")
     }
 
     /// Datagrams that were given up.
@@ -327,22 +366,13 @@ impl Batch {
 
     /// The `i`-th whole datagram, from its IP header on.
     fn packet<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let taken = &self.taken;
-        if taken.gather {
-            let (start, end) = Self::range(&taken.packet_ends, i)?;
-            return Ok(PyBytes::new(py, taken.packets.get(start..end).unwrap_or(&[])));
+        let count = self.taken.completed.len();
+        if i >= count {
+            return Err(PyIndexError::new_err(format!("there are {count} datagrams")));
         }
-        let (start, end) = Self::range(&taken.header_ends, i)?;
-        let mut packet = taken.headers.get(start..end).unwrap_or(&[]).to_vec();
         let bytes = Bytes::of(self.buffer.bind(py))?;
-        let (start, end) = Self::range(&taken.slice_ends, i)?;
-        for at in start..end {
-            let place = taken.places.get(at).map_or(0, |place| *place as usize);
-            let length = taken.lengths.get(at).map_or(0, |length| *length as usize);
-            let from = if taken.sources.get(at) == Some(&0) { bytes.as_slice() } else { &taken.side };
-            packet.extend_from_slice(from.get(place..place + length).unwrap_or(&[]));
-        }
-        Ok(PyBytes::new(py, &packet))
+        let parts: Vec<&[u8]> = self.taken.parts(i, bytes.as_slice()).collect();
+        Ok(PyBytes::new(py, &parts.concat()))
     }
 
     fn __repr__(&self) -> String {

@@ -112,7 +112,7 @@ impl Reassembler {
     }
 
     /// Takes many packets of one buffer; see `fragtrack.Reassembler.push_batch`.
-    #[pyo3(signature = (buffer, offsets, lengths, times_ns, *, domain = 0, gather = false))]
+    #[pyo3(signature = (buffer, offsets, lengths, times_ns, *, domain = 0))]
     fn push_batch(
         &mut self,
         py: Python<'_>,
@@ -121,14 +121,13 @@ impl Reassembler {
         lengths: &Bound<'_, PyAny>,
         times_ns: &Bound<'_, PyAny>,
         domain: u64,
-        gather: bool,
     ) -> PyResult<Batch> {
         let bytes = Bytes::of(buffer)?;
         let columns = Columns::read(py, offsets, lengths, times_ns, bytes.as_slice().len())?;
         let first = self.pushed + 1;
         self.pushed += columns.len() as u64;
         let engine = &mut self.engine;
-        let taken = py.detach(|| columns.run(engine, bytes.as_slice(), first, domain, gather));
+        let taken = py.detach(|| columns.run(engine, bytes.as_slice(), first, domain));
         Ok(Batch::new(buffer.clone().unbind(), taken))
     }
 

@@ -124,7 +124,7 @@ impl Rewriter {
         self.inner.damaged().map(|it| (it.name.clone(), it.damage.offset, it.damage.why.to_string()))
     }
 
-    /// Counts: of packets, bytes, fragments, datagrams, reasons, anomalies.
+    /// Counts: of packets, bytes, fragments, datagrams, fragments by reason, datagrams by reason, anomalies.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let totals = self.inner.totals();
         let summary = PyDict::new(py);
@@ -137,6 +137,8 @@ impl Rewriter {
         summary.set_item("written", self.inner.written())?;
         let reasons = Reason::ALL.map(|reason| (reason.name(), totals.lost(reason)));
         summary.set_item("reasons", counts(py, reasons.into_iter().filter(|(_, count)| *count > 0))?)?;
+        let given_up = Reason::ALL.map(|reason| (reason.name(), totals.gave_up(reason)));
+        summary.set_item("given_up", counts(py, given_up.into_iter().filter(|(_, count)| *count > 0))?)?;
         let anomalies = [("bad_checksum", totals.bad_checksum)];
         summary.set_item("anomalies", counts(py, anomalies.into_iter().filter(|(_, count)| *count > 0))?)?;
         Ok(summary)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fragtrack.events import DatagramRow
+from fragtrack.events import DatagramRow, Reason
 from fragtrack.reference.capture import Format, Input, open_output
 from fragtrack.reference.ipv4 import checksum
 from fragtrack.reference.link import Decoded, NotIpError, decode, patch_lengths, vlan_ids
@@ -78,7 +78,7 @@ class Rewriter:
         self._bytes = 0
         self._fragments = {4: 0, 6: 0}
         self._complete = 0
-        self._incomplete = 0
+        self._given_up = dict.fromkeys((reason.name for reason in Reason), 0)
         self._bad_checksums = 0
 
     # ------------------------------------------------------------------------------ input
@@ -176,15 +176,16 @@ class Rewriter:
         return self._damaged
 
     def summary(self) -> dict[str, object]:
-        """Give counts: of packets, bytes, fragments, datagrams, reasons, anomalies."""
+        """Give counts: of packets, bytes, fragments, datagrams, both by reason, anomalies."""
         anomalies = {"bad_checksum": self._bad_checksums}
         return {
             "packets": self._packets,
             "bytes": self._bytes,
             "fragments": {"ipv4": self._fragments[4], "ipv6": self._fragments[6]},
-            "datagrams": {"complete": self._complete, "incomplete": self._incomplete},
+            "datagrams": {"complete": self._complete, "incomplete": sum(self._given_up.values())},
             "written": self._output.written,
             "reasons": dict(self._reassembler.reasons),
+            "given_up": {name: count for name, count in self._given_up.items() if count},
             "anomalies": {name: count for name, count in anomalies.items() if count},
         }
 
@@ -258,7 +259,7 @@ class Rewriter:
             self._rows.append(row)
 
     def _give_up(self, given_up: GivenUp) -> None:
-        self._incomplete += 1
+        self._given_up[given_up.reason] += 1
         if self._rows is not None:
             by_offset = sorted(range(len(given_up.frames)), key=given_up.offsets.__getitem__)
             frames = tuple(given_up.frames[at] for at in by_offset)

@@ -40,12 +40,7 @@ impl Row {
         }
     }
 
-    pub(super) fn atomic(
-        datagram: &Atomic<'_>,
-        time: i64,
-        number: u64,
-        packet: Option<Vec<u8>>,
-    ) -> Self {
+    pub(super) fn atomic(datagram: &Atomic<'_>, time: i64, number: u64, packet: Option<Vec<u8>>) -> Self {
         Self {
             key: datagram.key(),
             times: (time, time),
@@ -58,8 +53,7 @@ impl Row {
 
     /// `now`: time of the frame that killed it, if one did.
     pub(super) fn given_up(datagram: &GivenUp<'_>, now: i64) -> Self {
-        let mut frames: Vec<(u32, u64)> =
-            datagram.held().iter().map(|held| (held.offset, held.number)).collect();
+        let mut frames: Vec<(u32, u64)> = datagram.held().iter().map(|held| (held.offset, held.number)).collect();
         let mut times = datagram.times();
         if let Some(killer) = datagram.killer() {
             if frames.is_empty() {

@@ -42,12 +42,7 @@ impl Written {
         }
     }
 
-    pub(super) fn admit(
-        &mut self,
-        origins: &Origins,
-        origin: u32,
-        frames: &[Frame],
-    ) -> Result<(), Refused> {
+    pub(super) fn admit(&mut self, origins: &Origins, origin: u32, frames: &[Frame]) -> Result<(), Refused> {
         match &mut self.writer {
             Some(writer) => writer.admit(origins, origin, frames, &mut self.out),
             None => Ok(()),
@@ -190,9 +185,7 @@ impl event::Sink for Sink<'_> {
 
     fn given_up(&mut self, datagram: &GivenUp<'_>) {
         self.flush();
-        if let Written { writer: Some(writer), incomplete: Incomplete::Keep, out, times } =
-            &mut *self.written
-        {
+        if let Written { writer: Some(writer), incomplete: Incomplete::Keep, out, times } = &mut *self.written {
             for held in datagram.held() {
                 let time = times.remove(&(held.origin, held.number));
                 let time = time.unwrap_or_else(|| datagram.times().0);

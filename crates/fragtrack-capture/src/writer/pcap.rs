@@ -36,9 +36,7 @@ pub(super) struct Out {
 
 impl Out {
     pub(super) fn begin(&mut self, origin: &Origin, out: &mut Vec<u8>) {
-        if let (None, Format::Pcap(pcap), Some(only)) =
-            (self.file, origin.format(), origin.interface(0))
-        {
+        if let (None, Format::Pcap(pcap), Some(only)) = (self.file, origin.format(), origin.interface(0)) {
             let start = out.len();
             out.extend_from_slice(origin.header());
             pcap.order.patch32(out, start + 16, only.snaplen.max(MAX_SNAPLEN));
@@ -73,12 +71,7 @@ impl Out {
         }
     }
 
-    pub(super) fn admit(
-        &mut self,
-        origin: &Origin,
-        frames: &[Frame],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+    pub(super) fn admit(&mut self, origin: &Origin, frames: &[Frame], out: &mut Vec<u8>) -> Result<(), Refused> {
         let Some(first) = frames.first() else { return Ok(()) };
         if self.file.is_none() {
             self.start(first.link, out);
@@ -132,12 +125,7 @@ impl Out {
         }
     }
 
-    pub(super) fn replace<F: FnOnce(&mut Vec<u8>)>(
-        &self,
-        packet: &Packet<'_>,
-        body: Body<F>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(super) fn replace<F: FnOnce(&mut Vec<u8>)>(&self, packet: &Packet<'_>, body: Body<F>, out: &mut Vec<u8>) {
         let Some(File { pcap, .. }) = self.file else { return };
         let says = body.says();
         if packet.holder == Holder::Pcap(pcap) {

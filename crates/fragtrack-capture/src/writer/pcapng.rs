@@ -10,9 +10,7 @@ use super::{Body, Holder, Packet};
 use crate::options::{self, EPB_HASH, Scope};
 use crate::order::{Order, padding, patch};
 use crate::origin::{Format, Origin};
-use crate::pcapng::{
-    INTERFACE, OLD_PACKET, ORDER_MAGIC, PACKET, SECTION, SIMPLE, STATISTICS, close,
-};
+use crate::pcapng::{INTERFACE, OLD_PACKET, ORDER_MAGIC, PACKET, SECTION, SIMPLE, STATISTICS, close};
 
 /// The section being written.
 ///
@@ -112,9 +110,7 @@ impl Out {
     /// Whether records of that origin are copied as they are.
     pub(super) fn copies(&self, origin: &Origin, number: u32) -> bool {
         let same = matches!(origin.format(), Format::Pcapng(_));
-        self.section
-            .as_ref()
-            .is_some_and(|section| same && section.origin == number && section.shifts.is_empty())
+        self.section.as_ref().is_some_and(|section| same && section.origin == number && section.shifts.is_empty())
     }
 
     pub(super) fn packet(&mut self, packet: &Packet<'_>, out: &mut Vec<u8>) {
@@ -144,12 +140,7 @@ impl Out {
         }
     }
 
-    pub(super) fn replace<F: FnOnce(&mut Vec<u8>)>(
-        &mut self,
-        packet: &Packet<'_>,
-        body: Body<F>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(super) fn replace<F: FnOnce(&mut Vec<u8>)>(&mut self, packet: &Packet<'_>, body: Body<F>, out: &mut Vec<u8>) {
         let Some(section) = &mut self.section else { return };
         let id = section.number(packet, out);
         let to = section.order;

@@ -70,8 +70,11 @@ fn locate_any(link: LinkType, frame: &[u8]) -> Option<Located> {
         12 | 14 | 101 => ip(frame, plain),
         228 => (frame.first()? >> 4 == 4).then_some(plain),
         229 => (frame.first()? >> 4 == 6).then_some(plain),
-        104 => ethertype(frame, 2, plain),
-        113 => ethertype(frame, 14, plain),
+        104 => match be16(frame, 0)? {
+            0x0f00 | 0x8f00 => by_type(frame, be16(frame, 2)?, Located { ip: 4, ..plain }),
+            _ => None,
+        },
+        113 => by_type(frame, be16(frame, 14)?, Located { ip: 16, ..plain }),
         276 => by_type(frame, be16(frame, 0)?, Located { ip: 20, ..plain }),
         _ => None,
     }
