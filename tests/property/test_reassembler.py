@@ -20,7 +20,6 @@ from tests.property.schedules import (
     Push,
     Step,
     configs,
-    fragments,
     schedules,
 )
 
@@ -76,7 +75,7 @@ def test_backends_agree(config: ReassemblyConfig, steps: list[Step]) -> None:
 def test_backends_agree_on_sound_fragments(policy: str, data: st.DataObject) -> None:
     """With nothing to refuse for its headers or for memory, every policy gets far."""
     config = data.draw(configs(policy=policy, memory=None, checksum="ignore"))
-    assert_agree(config, data.draw(schedules(fragments())))
+    assert_agree(config, data.draw(schedules(sound=True)))
 
 
 @pytest.mark.parametrize("reclaim", RECLAIMS)

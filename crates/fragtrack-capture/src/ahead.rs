@@ -120,9 +120,9 @@ impl Ahead {
 
     fn look(&mut self, chain: &impl Chain, bytes: &[u8], at: usize, window: usize) {
         let piece = window / LANES;
-        // Twice the steps that the mean length makes likely are allowed: records of no length
+        // Four times the steps that the mean length makes likely are allowed: records of no length
         // cannot hold it up.
-        let most = (2 * piece / self.mean.max(1)).max(8);
+        let most = (4 * piece / self.mean.max(1)).max(8);
         let search = piece.min(self.mean.saturating_mul(4).max(4_096));
         let mut lanes = [Lane::default(); LANES];
         for (number, lane) in lanes.iter_mut().enumerate() {

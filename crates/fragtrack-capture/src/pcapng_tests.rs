@@ -19,7 +19,8 @@ fn damage(offset: usize, why: Why) -> Option<Damage> {
 fn every_kind_of_packet() {
     for order in ORDERS {
         let file = Ng::new(order).simple(b"lost", 4).interface(1, 3, &[]).interface(101, 0, &[(9, &[9])]);
-        let file = file.packet(1, 5 << 32 | 7, b"one", &[(1, b"comment")]).simple(b"two", 9).old_packet(0, 2, 8, b"three");
+        let file =
+            file.packet(1, 5 << 32 | 7, b"one", &[(1, b"comment")]).simple(b"two", 9).old_packet(0, 2, 8, b"three");
         let seen = read(&file.data, None, 100);
         assert_eq!(seen.frames.len(), 7);
         let [one, two, three] = packets(&seen)[..] else { panic!("{seen:?}") };
@@ -70,7 +71,8 @@ fn a_block_may_be_lost_alone() {
 
 #[test]
 fn packets_of_a_cut_description_are_none() {
-    let file = Ng::new(Order::Big).block(1, &[0; 4]).packet(0, 3, b"x", &[]).interface(1, 0, &[]).packet(1, 4, b"y", &[]);
+    let file =
+        Ng::new(Order::Big).block(1, &[0; 4]).packet(0, 3, b"x", &[]).interface(1, 0, &[]).packet(1, 4, b"y", &[]);
     let seen = read(&file.data, None, 100);
     assert_eq!((seen.frames.len(), packets(&seen).len()), (5, 1));
 }

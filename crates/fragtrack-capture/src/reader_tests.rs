@@ -64,7 +64,8 @@ fn trap(kind: u8, seed: u32, length: usize) -> Vec<u8> {
 
 /// Large enough to be looked ahead in.
 fn any_large() -> impl Strategy<Value = Vec<u8>> {
-    let record = (0..6_u8, any::<u32>(), prop_oneof![300..1500_usize, 1400..1401_usize, 0..70_usize, 9_000..9_001_usize]);
+    let record =
+        (0..6_u8, any::<u32>(), prop_oneof![300..1500_usize, 1400..1401_usize, 0..70_usize, 9_000..9_001_usize]);
     let format = prop_oneof![any_pcap().prop_map(Some), Just(None)];
     (format, prop::collection::vec(record, 200..500)).prop_map(|(format, records)| {
         let step = |at: usize| (1_700_000_000 + at as u32 / 50, at as u32);

@@ -2,7 +2,7 @@
 //! (`ip_frag_reasm`, `ip6_frag_reasm`).
 
 use crate::frag::queue::Queue;
-use crate::frag::table::ecn_of;
+use crate::frag::rules::ecn_of;
 use crate::wire::{checksum, ipv6};
 
 /// Writes the IPv4 header of a whole datagram of `payload` bytes, made from that of its first fragment.

@@ -1,10 +1,15 @@
 //! Fragment queues: from fragments and times to whole datagrams and reasons.
 
+mod check;
 pub mod held;
 pub mod index;
 pub mod key;
 pub mod order;
+mod place;
 pub mod policy;
 pub mod queue;
-pub mod reclaim;
+mod reclaim;
+pub mod rules;
 pub mod table;
+mod time;
+mod whole;
