@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from fragtrack import engine, sinks
@@ -13,11 +12,13 @@ from fragtrack.config import ReassemblyConfig
 from fragtrack.errors import ConfigError
 from fragtrack.run import Pass
 from fragtrack.sources import name_of
+from fragtrack.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from fragtrack.events import DatagramRow
+    from fragtrack.pipeline import Behind
     from fragtrack.reference.capture import Format
     from fragtrack.reference.rewriter import Rewriter
     from fragtrack.run import Input, Progress
@@ -31,61 +32,6 @@ if TYPE_CHECKING:
 Incomplete = Literal["keep", "drop"]
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a run found and did.
-
-    Attributes
-    ----------
-    packets
-        Packets read.
-    bytes
-        Bytes of capture read, after any inflating.
-    fragments
-        Fragments seen, under ``ipv4`` and ``ipv6``.
-    datagrams
-        Datagrams that were put together (``complete``) and that were not (``incomplete``).
-    written
-        Packets written to the output.
-    reasons
-        Fragments that did not become part of a complete datagram, by reason; only those above 0.
-    anomalies
-        What is odd about the input and cost nothing, by name.
-    seconds
-        Wall time of the run.
-    damaged
-        Where an input broke, the first if several did; None if all could be read.
-    interrupted
-        The run was stopped before the input ended; everything up to there is in the output.
-    """
-
-    packets: int = 0
-    bytes: int = 0
-    fragments: dict[str, int] = field(default_factory=dict)
-    datagrams: dict[str, int] = field(default_factory=dict)
-    written: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-    anomalies: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    damaged: Damage | None = None
-    interrupted: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """Give the object that ``--json`` prints: plain values only, keys as in the manual."""
-        damaged = self.damaged._asdict() if self.damaged else None
-        return {
-            "packets": self.packets,
-            "bytes": self.bytes,
-            "fragments": dict(self.fragments),
-            "datagrams": dict(self.datagrams),
-            "written": self.written,
-            "reasons": dict(self.reasons),
-            "anomalies": dict(self.anomalies),
-            "seconds": self.seconds,
-            "damaged": damaged,
-        }
-
-
 def reassemble(
     inputs: Inputs,
     output: Target | None = None,
@@ -96,6 +42,7 @@ def reassemble(
     datagrams: str | os.PathLike[str] | None = None,
     sha256: bool = False,
     format: Format | None = None,  # noqa: A002  the option is called --format
+    threads: int = 1,
     progress: Progress | None = None,
     stopped: Stopped | None = None,
     **config: Any,
@@ -124,10 +71,15 @@ def reassemble(
     format
         ``pcap`` or ``pcapng`` whatever the name says. For outputs without a suffix to go by, None
         stands for the format of the first input.
+    threads
+        How many threads may work: with 2, hashing, compressing and writing have one of their own;
+        with 3, reading and inflating have one, too; what is beyond that compresses ``.zst``. The
+        results are the same. File objects are then used by those threads.
     progress
         Called now and then with the bytes read and the bytes to read (None if unknown).
     stopped
-        Asked now and then; when it says yes the run ends in good order, its output shorter.
+        Asked now and then, maybe by another thread; when it says yes the run ends in good order,
+        its output shorter.
 
     Returns
     -------
@@ -156,13 +108,15 @@ def reassemble(
     settings = ReassemblyConfig(policy=policy, limits=limits, **config)
     if incomplete not in ("keep", "drop"):
         raise ConfigError(f"incomplete={incomplete!r}: choose keep or drop")
+    if threads < 1:
+        raise ConfigError(f"threads={threads!r}: it must be at least 1")
     origins = as_list(inputs)
     form = None if output is None else sinks.capture_suffix(output, format)
     if datagrams is not None:
         sinks.table_suffix(datagrams)
     refuse_overwriting(origins, [target for target in (output, datagrams) if target is not None])
-    work = Pass(origins, stopped=stopped)
-    outputs = _Outputs()
+    work = Pass(origins, stopped=stopped, ahead=threads >= 3)
+    outputs = _Outputs(threads)
     try:
         outputs.open(output, datagrams, sha256=sha256)
         rewriter = engine.new_rewriter(
@@ -175,8 +129,10 @@ def reassemble(
         for step in work.steps(rewriter, progress):
             outputs.take(step)
         outputs.finish(publish=work.began)
-    except BaseException:
-        outputs.discard()
+    except BaseException as error:
+        earlier = outputs.abandon(wait=isinstance(error, Exception))
+        if earlier is not None and earlier is not error:
+            raise earlier from None
         raise
     finally:
         work.close()
@@ -261,7 +217,7 @@ class Datagrams:
     @property
     def damaged(self) -> Damage | None:
         """Where an input broke, as far as is known by now."""
-        return self._work.damages[0] if self._work.damages else None
+        return next(iter(self._work.damages), None)
 
     def summary(self) -> Summary:
         """Give the counts so far."""
@@ -283,29 +239,42 @@ class Datagrams:
 
 
 class _Outputs:
-    """The outputs of one run: all of them appear, or none."""
+    """The outputs of one run: all of them appear, or none.
 
-    def __init__(self) -> None:
+    Invariant: once there is a thread (`_behind`), it alone writes, until it has ended.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
         self._capture: Output | None = None
         self._table: Table | None = None
+        self._behind: Behind[tuple[bytes, list[DatagramRow]]] | None = None
 
     def open(
         self, capture: Target | None, table: str | os.PathLike[str] | None, *, sha256: bool
     ) -> None:
+        spare = max(0, self._threads - 3)
         if table is not None:
-            self._table = sinks.open_table(table, sha256=sha256)
+            self._table = sinks.open_table(table, sha256=sha256, threads=spare)
         if capture is not None:
-            self._capture = sinks.open_capture(capture)
+            self._capture = sinks.open_capture(capture, threads=spare)
+        if self._threads > 1 and (self._capture or self._table):
+            from fragtrack.pipeline import Behind
+
+            self._behind = Behind(self._write)
 
     def take(self, rewriter: Rewriter) -> None:
-        if self._capture is not None and (data := rewriter.take()):
-            self._capture.write(data)
-        if self._table is not None and (rows := rewriter.take_rows()):
-            self._table.write(rows)
+        data = b"" if self._capture is None else rewriter.take()
+        rows = [] if self._table is None else rewriter.take_rows()
+        if data or rows:
+            write = self._write if self._behind is None else self._behind.put
+            write((data, rows))
 
     def finish(self, *, publish: bool) -> None:
+        if self._behind is not None:
+            self._behind.finish()
         if not publish:
-            self.discard()
+            self._discard()
             return
         if self._table is not None:
             self._table.finish()
@@ -316,7 +285,27 @@ class _Outputs:
         if self._capture is not None:
             self._capture.publish()
 
-    def discard(self) -> None:
+    def abandon(self, *, wait: bool) -> BaseException | None:
+        """Leave nothing behind; give the error of the thread, which was earlier than any other.
+
+        Parameters
+        ----------
+        wait
+            Let the thread write first what it was given: that could have failed earlier.
+        """
+        try:
+            return self._behind.stop(drop=not wait) if self._behind is not None else None
+        finally:
+            self._discard()
+
+    def _write(self, piece: tuple[bytes, list[DatagramRow]]) -> None:
+        data, rows = piece
+        if self._capture is not None and data:
+            self._capture.write(data)
+        if self._table is not None and rows:
+            self._table.write(rows)
+
+    def _discard(self) -> None:
         if self._table is not None:
             self._table.discard()
         if self._capture is not None:
@@ -375,14 +364,8 @@ def _identity(end: object, standard: int) -> tuple[int, int] | None:
 
 def _summary(work: Pass, counts: dict[str, Any], seconds: float) -> Summary:
     return Summary(
-        packets=counts["packets"],
-        bytes=counts["bytes"],
-        fragments=counts["fragments"],
-        datagrams=counts["datagrams"],
-        written=counts["written"],
-        reasons=counts["reasons"],
-        anomalies=counts["anomalies"],
+        **counts,
         seconds=round(seconds, 6),
-        damaged=work.damages[0] if work.damages else None,
+        damages=work.damages,
         interrupted=work.interrupted,
     )

@@ -9,6 +9,8 @@ import os
 import stat
 from typing import TYPE_CHECKING, cast
 
+from fragtrack import engine
+from fragtrack.config import ReassemblyConfig
 from fragtrack.errors import CaptureError
 from fragtrack.sources import Damage, capture_format, describe, name_of, open_source
 
@@ -42,6 +44,8 @@ class Pass:
         a second pipe may have no writer before the first one is read.
     stopped
         Asked between windows; when it says yes the pass ends in good order.
+    ahead
+        Whether a thread reads and inflates ahead, where an input is not mapped.
 
     Raises
     ------
@@ -51,17 +55,20 @@ class Pass:
         If one cannot be opened.
     """
 
-    def __init__(self, origins: Sequence[Input], *, stopped: Stopped | None = None) -> None:
-        self.damages: list[Damage] = []
+    def __init__(
+        self, origins: Sequence[Input], *, stopped: Stopped | None = None, ahead: bool = False
+    ) -> None:
         self.interrupted = False
         self.began = False
         self.format: Format | None = None
         self.total: int | None = 0
         self._origins = origins
         self._stopped = stopped
+        self._ahead = ahead
         self._stable = len(origins) <= STABLE_INPUTS
         self._opened: dict[int, Source] = {}
-        self._kept: list[Source] = []
+        self._kept: dict[int, Source] = {}
+        self._damages: dict[int, Damage] = {}
         self._done = 0
         self._lost = False
         try:
@@ -70,6 +77,11 @@ class Pass:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def damages(self) -> tuple[Damage, ...]:
+        """Where inputs broke, as far as is known by now, in the order of the inputs."""
+        return tuple(damage for _, damage in sorted(self._damages.items()))
 
     def steps(self, rewriter: Rewriter, progress: Progress | None = None) -> Iterator[Rewriter]:
         """Do the work; after every step the caller takes what the rewriter has to give.
@@ -80,15 +92,18 @@ class Pass:
             if self._stop():
                 break
             source = self._opened.pop(index, None) or self._open(origin)
-            self._kept.append(source)
-            for _ in self._windows(source, rewriter):
+            self._kept[index] = source
+            # A rewriter tells of the first damage in all its inputs. Those behind that one are
+            # read by a second rewriter as well, which puts nothing together.
+            witness = rewriter if rewriter.damaged is None else _reader()
+            for _ in self._windows(source, rewriter, witness):
                 yield rewriter
                 if progress is not None:
                     progress(self._done + source.position, self.total)
             self._done += source.position
-            self._note(source, rewriter)
+            self._note(index, source, witness)
             if not source.stable:
-                self._kept.remove(source)
+                del self._kept[index]
                 source.close()
             if self._lost:
                 return
@@ -98,12 +113,14 @@ class Pass:
 
     def close(self) -> None:
         """Close what is open; bytes that the rewriter refers to stay until it is gone."""
-        for source in (*self._kept, *self._opened.values()):
+        for source in (*self._kept.values(), *self._opened.values()):
             source.close()
         self._kept.clear()
         self._opened.clear()
 
-    def _windows(self, source: Source, rewriter: Rewriter) -> Iterator[Window]:
+    def _windows(
+        self, source: Source, rewriter: Rewriter, witness: Rewriter
+    ) -> Iterator[Window]:
         """Feed one input; each window comes out after it was fed."""
         began = ended = False
         window = None
@@ -118,7 +135,7 @@ class Pass:
             if not began:
                 rewriter.begin(source.name)
                 began = True
-            _feed(rewriter, source, window)
+            _feed(rewriter, witness, source, window)
             self.began = self.began or window.base + window.start > 0
             ended = window.final and window.start == window.stop
             yield window
@@ -131,7 +148,7 @@ class Pass:
         if not ended:
             window.stop = window.start
             window.final = True
-            _feed(rewriter, source, window)
+            _feed(rewriter, witness, source, window)
         rewriter.end()
         yield window
 
@@ -160,7 +177,7 @@ class Pass:
             del self._opened[index]
 
     def _open(self, origin: Input) -> Source:
-        return open_source(origin, stable=self._stable, stopped=self._stopped)
+        return open_source(origin, stable=self._stable, stopped=self._stopped, ahead=self._ahead)
 
     def _stop(self) -> bool:
         if self._stopped is not None and self._stopped():
@@ -169,38 +186,38 @@ class Pass:
 
     def _is_lost(self) -> bool:
         """Notice a mapped file that was cut: what the rewriter holds of it must not be touched."""
-        for source in self._kept:
+        for index, source in self._kept.items():
             damage = source.lost() if source.stable else None
             if damage is not None:
                 self._lost = True
-                if source.damage is None:
-                    source.damage = damage
-                if damage.file not in (known.file for known in self.damages):
-                    self.damages.append(damage)
+                self._damages.setdefault(index, damage)
         return self._lost
 
-    def _note(self, source: Source, rewriter: Rewriter) -> None:
+    def _note(self, index: int, source: Source, witness: Rewriter) -> None:
         """Record damage of an input that has ended: what the source says explains more."""
         if self.interrupted:
             return
         found = source.damage
-        if found is None and rewriter.damaged is not None and not self._seen(rewriter.damaged):
-            found = Damage(*rewriter.damaged)
+        if found is None and witness.damaged is not None:
+            _, offset, why = witness.damaged
             if source.inflated:
-                why = f"{found.why} (the offset counts uncompressed bytes)"
-                found = found._replace(why=why)
-        if found is not None and found not in self.damages:
-            self.damages.append(found)
-
-    def _seen(self, damaged: tuple[str, int, str]) -> bool:
-        return any(known.file == damaged[0] for known in self.damages)
+                why = f"{why} (the offset counts uncompressed bytes)"
+            found = Damage(source.name, offset, why)
+        if found is not None:
+            self._damages.setdefault(index, found)
 
 
-def _feed(rewriter: Rewriter, source: Source, window: Window) -> None:
+def _reader() -> Rewriter:
+    return engine.new_rewriter(ReassemblyConfig(memory=0), output=None)
+
+
+def _feed(rewriter: Rewriter, witness: Rewriter, source: Source, window: Window) -> None:
+    buffer = cast("bytes", window.buffer)  # a mapping serves as well
+    start = window.start
     try:
         window.start = rewriter.feed(
-            cast("bytes", window.buffer),  # a mapping serves as well
-            window.start,
+            buffer,
+            start,
             window.stop,
             final=window.final,
             stable=window.stable,
@@ -211,6 +228,9 @@ def _feed(rewriter: Rewriter, source: Source, window: Window) -> None:
         if source.damage is not None:
             raise CaptureError(*source.damage) from error
         raise
+    if witness is not rewriter:
+        final = window.final
+        witness.feed(buffer, start, window.stop, final=final, stable=False, base=window.base)
 
 
 def _no_capture(source: Source, head: bytes) -> CaptureError:

@@ -1,23 +1,25 @@
 """Hypothesis strategies: settings of a reassembler, and schedules of packets and times.
 
 A schedule is made by a seeded generator, since blind draws hardly ever give fragments that meet: a
-few datagrams are cut up legally, then their fragments are shuffled, repeated, shifted, stretched and
-damaged. The first n steps of a seed are the same for every n, so a failure shrinks to a prefix.
+few datagrams are cut up legally, then their fragments are shuffled, repeated, shifted, stretched
+and damaged. The first n steps of a seed are the same for every n, so a failure shrinks to a prefix.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from fragtrack.config import LIMITS, PATHS, POLICIES, RECLAIMS, ReassemblyConfig
 from fragtrack.testing import builders
 from tests.fragments import PLAIN, fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SECOND = 1_000_000_000
 EPOCH = 1_700_000_000 * SECOND
@@ -152,7 +154,7 @@ def _train(rng: random.Random) -> Train:
     blocks = (total - 1) // 8
     cuts = sorted(rng.sample(range(1, blocks + 1), min(blocks, rng.randint(1, 5))))
     edges = [0, *(cut * 8 for cut in cuts), total]
-    ranges = [(a, b, b != total) for a, b in zip(edges, edges[1:], strict=False)]
+    ranges = [(a, b, b != total) for a, b in pairwise(edges)]
     left = ranges.copy()
     if rng.random() < 0.6:
         rng.shuffle(left)

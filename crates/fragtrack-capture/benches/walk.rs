@@ -58,6 +58,7 @@ fn walk_serially(bytes: &[u8], look: bool) -> usize {
 fn walk_with_reader(bytes: &[u8]) -> usize {
     let mut origins = Origins::new();
     let mut reader = Reader::new();
+    reader.glance(if bytes.get(24 + 16 + 12) == Some(&0x86) { 62 } else { 34 });
     let mut frames: Vec<Frame> = Vec::with_capacity(BATCH);
     let (mut start, mut records, mut sum) = (0, 0, 0_u64);
     loop {

@@ -368,11 +368,12 @@ impl Origin {
 
 /// The origins of all records that may still be written, by number.
 ///
-/// Numbers go up from 0 in the order of reading and are never used again.
+/// Numbers go up from 0 in the order of reading and are never used again. Invariant: those in
+/// `list` go up, and are below `next`.
 #[derive(Clone, Default, Debug)]
 pub struct Origins {
-    first: u32,
-    list: std::collections::VecDeque<Origin>,
+    next: u32,
+    list: Vec<(u32, Origin)>,
 }
 
 impl Origins {
@@ -384,35 +385,56 @@ impl Origins {
 
     /// Adds an origin and gives its number.
     pub fn add(&mut self, origin: Origin) -> u32 {
-        let number = self.next();
-        self.list.push_back(origin);
+        let number = self.next;
+        self.next = number.saturating_add(1);
+        self.list.push((number, origin));
         number
     }
 
     /// The number that the next origin gets.
     #[must_use]
-    pub fn next(&self) -> u32 {
-        self.first.saturating_add(u32::try_from(self.list.len()).unwrap_or(u32::MAX))
+    pub const fn next(&self) -> u32 {
+        self.next
     }
 
-    /// Origin `number`, unless it was released.
+    /// How many are remembered.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    fn place(&self, number: u32) -> Option<usize> {
+        // Nearly always it is the last.
+        match self.list.last() {
+            Some((last, _)) if *last == number => Some(self.list.len() - 1),
+            _ => self.list.binary_search_by_key(&number, |(number, _)| *number).ok(),
+        }
+    }
+
+    /// Origin `number`, unless it was forgotten.
     #[inline]
     #[must_use]
     pub fn at(&self, number: u32) -> Option<&Origin> {
-        self.list.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+        self.list.get(self.place(number)?).map(|(_, origin)| origin)
     }
 
-    /// Origin `number` for changing, unless it was released.
+    /// Origin `number` for changing, unless it was forgotten.
     pub(crate) fn at_mut(&mut self, number: u32) -> Option<&mut Origin> {
-        self.list.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+        let place = self.place(number)?;
+        self.list.get_mut(place).map(|(_, origin)| origin)
     }
 
-    /// Forgets the origins before `oldest`: nothing of them will be written any more. A file of
-    /// very many sections costs no more memory than the sections that held records point to.
-    pub fn release(&mut self, oldest: u32) {
-        while self.first < oldest && self.list.pop_front().is_some() {
-            self.first = self.first.saturating_add(1);
+    /// Forgets origin `number`.
+    pub fn forget(&mut self, number: u32) {
+        if let Some(place) = self.place(number) {
+            self.list.remove(place);
         }
+    }
+
+    /// Forgets the origins that `needed` is false for: no record of them will be written any more.
+    /// Otherwise a file of very many sections would take very much memory.
+    pub fn retain(&mut self, mut needed: impl FnMut(u32) -> bool) {
+        self.list.retain(|(number, _)| needed(*number));
     }
 }
 

@@ -132,13 +132,15 @@ fn a_cut_description_takes_a_number() {
 }
 
 #[test]
-fn origins_are_forgotten_in_order() {
+fn origins_keep_their_numbers() {
     let mut origins = Origins::new();
-    let numbers: Vec<u32> = (0..4).map(|_| origins.add(Origin::section(Order::Big))).collect();
-    assert_eq!(numbers, [0, 1, 2, 3]);
-    origins.release(2);
-    assert!(origins.at(1).is_none() && origins.at_mut(0).is_none());
-    assert!(origins.at(2).is_some() && origins.at(3).is_some() && origins.at(4).is_none());
-    origins.release(9);
-    assert_eq!((origins.next(), origins.add(Origin::section(Order::Big))), (4, 4));
+    let numbers: Vec<u32> = (0..5).map(|_| origins.add(Origin::section(Order::Big))).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    origins.retain(|number| number == 1 || number > 2);
+    origins.forget(4);
+    origins.forget(0);
+    let known: Vec<u32> = (0..9).filter(|number| origins.at(*number).is_some()).collect();
+    assert_eq!((known, origins.count()), (vec![1, 3], 2));
+    assert!(origins.at_mut(4).is_none());
+    assert_eq!((origins.next(), origins.add(Origin::section(Order::Big))), (5, 5));
 }

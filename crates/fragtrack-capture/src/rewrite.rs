@@ -141,7 +141,6 @@ impl Rewriter {
     pub fn begin(&mut self, name: &str) {
         name.clone_into(&mut self.name);
         self.reader = Reader::new();
-        self.origin = None;
         self.number = 0;
     }
 
@@ -203,6 +202,7 @@ impl Rewriter {
             return Ok(());
         };
         if self.origin != Some(origin) {
+            self.forget_origins(origin);
             self.origin = Some(origin);
             if self.origins.at(origin).is_some_and(|new| matches!(new.format(), Format::Pcap(_))) {
                 self.written.begin(&self.origins, origin);
@@ -222,6 +222,17 @@ impl Rewriter {
             }
         }
         Ok(())
+    }
+
+    /// Another origin begins: forgets those that surely nothing is held of. Sections cost little to
+    /// make, so a hostile file could have very many.
+    fn forget_origins(&mut self, current: u32) {
+        let held = self.written.take_held();
+        if self.engine.queues() == 0 {
+            self.origins.retain(|number| number == current);
+        } else if let (false, Some(last)) = (held, self.origin) {
+            self.origins.forget(last);
+        }
     }
 
     fn run(&mut self, segment: &[u8], frames: &[Frame], origin: u32, buffer: Buffer) -> Result<(), Failure> {

@@ -152,6 +152,25 @@ fn a_held_packet_without_a_time_keeps_the_one_it_was_given() {
 }
 
 #[test]
+fn sections_that_nothing_is_held_of_are_forgotten() {
+    let [a, b, c] = pieces();
+    let other = frame(9, 0, false, b"");
+    let empty = |file: Ng| {
+        (0..50).fold(file, |file, _| file.section(Order::Big, -1).interface(1, 0, &[]).packet(0, 1, &other, &[]))
+    };
+    let file = empty(Ng::new(Order::Big)).section(Order::Little, -1).interface(1, 0, &[]).packet(0, 1, &a, &[]);
+    let (rewriter, _) = run(&[&file.data], Output::Pcapng, Incomplete::Keep, 1 << 20);
+    assert_eq!(rewriter.origins.count(), 1);
+    let file = empty(file).section(Order::Little, -1).interface(1, 0, &[]).packet(0, 2, &b, &[]);
+    let (rewriter, out) = run(&[&empty(file.clone()).data], Output::Pcapng, Incomplete::Keep, 1 << 20);
+    assert_eq!((rewriter.origins.count(), rewriter.written()), (3, 152));
+    assert!(out.windows(a.len()).any(|bytes| bytes == a));
+    let file = empty(file.packet(0, 3, &c, &[]));
+    let (rewriter, _) = run(&[&file.data], Output::Pcapng, Incomplete::Keep, 1 << 20);
+    assert_eq!((rewriter.origins.count(), rewriter.written()), (1, 151));
+}
+
+#[test]
 fn damage_is_told_once_and_the_rest_goes_by() {
     let other = frame(9, 0, false, b"");
     let mut file = pcap(&[(1, &other), (2, &other)]);

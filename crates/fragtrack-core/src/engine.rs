@@ -51,6 +51,8 @@ struct Staged {
     guess: u32,
     ip: u32,
     fragment: Fragment,
+    /// IPv6 only.
+    wide: Addresses,
 }
 
 const NO_FRAGMENT: Fragment = Fragment {
@@ -66,17 +68,16 @@ const NO_FRAGMENT: Fragment = Fragment {
     df: false,
 };
 
-const UNSTAGED: Staged = Staged { kind: Kind::Pass, hash: 0, guess: NIL, ip: 0, fragment: NO_FRAGMENT };
+const UNSTAGED: Staged = Staged { kind: Kind::Pass, hash: 0, guess: NIL, ip: 0, fragment: NO_FRAGMENT, wide: [0; 4] };
 
 /// The frames of a block, decoded.
 struct Block {
     staged: [Staged; BLOCK],
-    wide: [Addresses; BLOCK],
 }
 
 impl Block {
     const fn new() -> Self {
-        Self { staged: [UNSTAGED; BLOCK], wide: [[0; 4]; BLOCK] }
+        Self { staged: [UNSTAGED; BLOCK] }
     }
 }
 
@@ -161,7 +162,7 @@ impl Engine {
 
     /// Takes a batch of frames through.
     pub fn run<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S) {
-        self.take(batch, sink, |engine, frame, staged, wide| engine.stage(batch.segment, frame, staged, wide));
+        self.take(batch, sink, |engine, frame, staged| engine.stage(batch.segment, frame, staged));
     }
 
     /// Takes a batch of packets through: each frame is one packet from its IP header on, judged as a host does.
@@ -173,13 +174,13 @@ impl Engine {
         };
         batch.frames.iter().take(2 * BLOCK).for_each(ask);
         let mut soon = batch.frames.iter().skip(2 * BLOCK);
-        self.take(batch, sink, |engine, frame, staged, wide| {
+        self.take(batch, sink, |engine, frame, staged| {
             if let Some(frame) = soon.next() {
                 ask(frame);
             }
             let start = frame.start as usize;
             let packet = batch.segment.get(start..start + frame.captured as usize).unwrap_or(&[]);
-            engine.stage_packet(packet, domain, true, staged, wide);
+            engine.stage_packet(packet, domain, true, staged);
         });
     }
 
@@ -188,7 +189,7 @@ impl Engine {
         &mut self,
         batch: Batch<'_>,
         sink: &mut S,
-        mut stage: impl FnMut(&mut Self, &Frame, &mut Staged, &mut Addresses),
+        mut stage: impl FnMut(&mut Self, &Frame, &mut Staged),
     ) {
         let (mut one, mut other) = (Block::new(), Block::new());
         let (mut now, mut ahead) = (&mut one, &mut other);
@@ -197,24 +198,26 @@ impl Engine {
         let mut at = 0;
         loop {
             let staging = blocks.next().unwrap_or(&[]);
-            for ((frame, staged), wide) in staging.iter().zip(&mut ahead.staged).zip(&mut ahead.wide) {
-                stage(self, frame, staged, wide);
+            for (frame, staged) in staging.iter().zip(&mut ahead.staged) {
+                stage(self, frame, staged);
             }
-            for (i, ((frame, staged), wide)) in placing.iter().zip(&now.staged).zip(&now.wide).enumerate() {
-                let context = Context { batch: &batch, at: at + i, frame, number: batch.first + (at + i) as u64 };
-                self.place(context, staged, wide, sink);
+            for (frame, staged) in placing.iter().zip(&now.staged) {
+                // There are fewer frames than numbers.
+                self.place(Context { batch: &batch, at, frame, number: batch.first.wrapping_add(at as u64) }, staged, sink);
+                at = at.wrapping_add(1);
             }
             if staging.is_empty() {
                 return;
             }
-            for (i, (_, staged)) in staging.iter().zip(&mut ahead.staged).enumerate() {
+            let mut new = 0;
+            for (_, staged) in staging.iter().zip(&mut ahead.staged) {
                 if let Kind::Fragment(family) = staged.kind {
                     let table = self.table(family);
                     staged.guess = table.guess(staged.hash);
-                    table.prefetch_free(i + 1);
+                    new += 1;
+                    table.prefetch_free(new);
                 }
             }
-            at += placing.len();
             placing = staging;
             core::mem::swap(&mut now, &mut ahead);
         }
@@ -223,32 +226,32 @@ impl Engine {
     /// One packet by itself, from the IP header on, judged as a host does (so that packets that are no fragments
     /// may be dropped, too). The batch has one frame, which is the packet.
     pub fn push<S: Sink>(&mut self, batch: Batch<'_>, domain: u64, sink: &mut S) {
-        let (mut staged, mut wide) = (UNSTAGED, Addresses::default());
+        let mut staged = UNSTAGED;
         let Some(frame) = batch.frames.first() else { return };
-        self.stage_packet(batch.segment, domain, true, &mut staged, &mut wide);
-        self.place(Context { batch: &batch, at: 0, frame, number: batch.first }, &staged, &wide, sink);
+        self.stage_packet(batch.segment, domain, true, &mut staged);
+        self.place(Context { batch: &batch, at: 0, frame, number: batch.first }, &staged, sink);
     }
 
     #[inline(always)]
-    fn stage(&mut self, segment: &[u8], frame: &Frame, staged: &mut Staged, wide: &mut Addresses) {
+    fn stage(&mut self, segment: &[u8], frame: &Frame, staged: &mut Staged) {
         staged.kind = Kind::Pass;
         let start = frame.start as usize + usize::from(frame.head);
         let Some(bytes) = segment.get(start..start + frame.captured as usize) else { return };
         let Some(located) = link::locate(frame.link, bytes) else { return };
         let Some(packet) = bytes.get(located.ip..) else { return };
         staged.ip = located.ip as u32;
-        self.stage_packet(packet, located.domain, false, staged, wide);
+        self.stage_packet(packet, located.domain, false, staged);
     }
 
     #[inline(always)]
-    fn stage_packet(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged, wide: &mut Addresses) {
+    fn stage_packet(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged) {
         let Some(version) = packet.first().map(|byte| byte >> 4) else {
             staged.kind = refused(host, Family::V4, Reason::Header);
             return;
         };
         match version {
             4 => self.stage4(packet, domain, host, staged),
-            6 => self.stage6(packet, domain, host, staged, wide),
+            6 => self.stage6(packet, domain, host, staged),
             _ => staged.kind = refused(host, Family::V4, Reason::Header),
         }
     }
@@ -265,10 +268,10 @@ impl Engine {
             }
             Ok(false) => staged.kind = Kind::Pass,
             Ok(true) => {
-                self.totals.bad_checksum += u64::from(wrong);
+                self.totals.bad_checksum = self.totals.bad_checksum.wrapping_add(u64::from(wrong));
                 staged.kind = Kind::Fragment(Family::V4);
                 let table = self.table(Family::V4);
-                staged.hash = table.hash(&staged.fragment, &Addresses::default());
+                staged.hash = table.hash(&staged.fragment, &staged.wide);
                 table.prefetch_index(staged.hash);
             }
             Err(reason) if fragment || host => {
@@ -281,14 +284,14 @@ impl Engine {
     }
 
     #[inline]
-    fn stage6(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged, wide: &mut Addresses) {
-        match ipv6::decode(packet, domain, self.config.path, host, wide) {
+    fn stage6(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged) {
+        match ipv6::decode(packet, domain, self.config.path, host, &mut staged.wide) {
             ipv6::Decoded::Whole => staged.kind = Kind::Pass,
             ipv6::Decoded::Fragment(f) => {
                 staged.fragment = f;
                 staged.kind = Kind::Fragment(Family::V6);
                 let table = self.table(Family::V6);
-                staged.hash = table.hash(&staged.fragment, wide);
+                staged.hash = table.hash(&staged.fragment, &staged.wide);
                 table.prefetch_index(staged.hash);
             }
             ipv6::Decoded::Atomic(f) => {
@@ -303,7 +306,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn place<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, wide: &Addresses, sink: &mut S) {
+    fn place<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, sink: &mut S) {
         let Context { at, frame, .. } = context;
         if frame.link != LinkType::NONE {
             let [v4, v6] = &mut self.tables;
@@ -313,8 +316,8 @@ impl Engine {
         }
         match staged.kind {
             Kind::Pass => sink.pass(at),
-            Kind::Fragment(family) => self.place_fragment(context, family, staged, wide, sink),
-            Kind::Atomic => self.place_atomic(context, staged, wide, sink),
+            Kind::Fragment(family) => self.place_fragment(context, family, staged, sink),
+            Kind::Atomic => self.place_atomic(context, staged, sink),
             Kind::Fault { family, reason, problem, fragment, short } => {
                 self.count_fault(family, reason, fragment, short);
                 if let Some((code, pointer)) = problem {
@@ -331,7 +334,6 @@ impl Engine {
         context: Context<'_>,
         family: Family,
         staged: &Staged,
-        wide: &Addresses,
         sink: &mut S,
     ) {
         let Context { batch, at, frame, number } = context;
@@ -345,7 +347,7 @@ impl Engine {
             packet: frame.captured - staged.ip,
         };
         let table = self.table_mut(family);
-        let verdict = table.add(&staged.fragment, wide, (staged.hash, staged.guess), record, frame.time);
+        let verdict = table.add(&staged.fragment, &staged.wide, (staged.hash, staged.guess), record, frame.time);
         if !table.ended.is_empty() {
             self.show_ended(batch.segment, number, sink);
         }
@@ -356,7 +358,7 @@ impl Engine {
         if let Some(count) = fragments
             && !matches!(verdict, Verdict::Passed(_))
         {
-            *count += 1;
+            *count = count.wrapping_add(1);
         }
         match verdict {
             Verdict::Held => {
@@ -489,7 +491,7 @@ impl Engine {
     }
 
     #[inline(never)]
-    fn place_atomic<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, wide: &Addresses, sink: &mut S) {
+    fn place_atomic<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, sink: &mut S) {
         let Context { batch, at, frame, .. } = context;
         let fragment = &staged.fragment;
         let counters = &mut self.table_mut(Family::V6).counters;
@@ -509,7 +511,7 @@ impl Engine {
         }
         self.totals.used += 1;
         self.totals.complete += 1;
-        sink.atomic(at, &Atomic { addresses: *wide, fragment, packet });
+        sink.atomic(at, &Atomic { addresses: staged.wide, fragment, packet });
     }
 
     /// Counts a packet that was refused before it came to a queue.

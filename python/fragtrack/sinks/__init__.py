@@ -19,7 +19,7 @@ import os
 from typing import TYPE_CHECKING
 
 from fragtrack.errors import ConfigError
-from fragtrack.sinks.compress import COMPRESSORS, CompressedOutput
+from fragtrack.sinks.compress import COMPRESSORS, PARALLEL, CompressedOutput
 from fragtrack.sinks.output import STDOUT, Output, Writable, is_special, open_output
 
 if TYPE_CHECKING:
@@ -121,8 +121,15 @@ def table_suffix(target: str | os.PathLike[str]) -> str:
     raise ConfigError(f"{path}: the name does not tell the format; {_choices(TABLES)}")
 
 
-def open_capture(target: Target) -> Output:
+def open_capture(target: Target, *, threads: int = 0) -> Output:
     """Open a capture output, compressed if its suffix says so.
+
+    Parameters
+    ----------
+    target
+        What to open.
+    threads
+        Threads that help with compressing, where the format can use them.
 
     Raises
     ------
@@ -133,12 +140,14 @@ def open_capture(target: Target) -> Output:
     if isinstance(target, (str, os.PathLike)):
         _, compression = _split(os.fspath(target))
         if compression:
-            return CompressedOutput(output, COMPRESSORS[compression]())
+            make = PARALLEL.get(compression) if threads else None
+            compressor = make(threads) if make else COMPRESSORS[compression]()
+            return CompressedOutput(output, compressor)
     return output
 
 
-def open_table(target: str | os.PathLike[str], *, sha256: bool) -> Table:
-    """Open a datagram table in the format of its suffix.
+def open_table(target: str | os.PathLike[str], *, sha256: bool, threads: int = 0) -> Table:
+    """Open a datagram table in the format of its suffix; `threads` as for `open_capture`.
 
     Raises
     ------
@@ -148,7 +157,7 @@ def open_table(target: str | os.PathLike[str], *, sha256: bool) -> Table:
         If a file name tells no format.
     """
     kind = TABLES[table_suffix(target)]()
-    output = open_capture(target)
+    output = open_capture(target, threads=threads)
     try:
         return kind(output, sha256=sha256)
     except BaseException:

@@ -1,6 +1,8 @@
 """Compressed outputs: one row per suffix, each a way to make a compressor of the library's level.
 
-The same content gives the same bytes: no time stamp, no name, no thread decides where to cut.
+The same content gives the same bytes: no time stamp, no name goes in. Threads of zstd cut the
+content into larger jobs than a single pass does, so their stored bytes are others, but the same for
+any number of them.
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ def gzip() -> Compressor:
     return zlib.compressobj(6, zlib.DEFLATED, 31)
 
 
-def zstd() -> Compressor:
-    """Make a Zstandard compressor, level 3, with a checksum over the content."""
+def zstd(threads: int = 0) -> Compressor:
+    """Make a Zstandard compressor, level 3, with a checksum over the content.
+
+    With `threads` it compresses in as many of its own, while the caller goes on.
+    """
     import zstandard
 
-    return zstandard.ZstdCompressor(level=3, write_checksum=True).compressobj()
+    return zstandard.ZstdCompressor(level=3, write_checksum=True, threads=threads).compressobj()
 
 
 def bzip2() -> Compressor:
@@ -58,6 +63,9 @@ COMPRESSORS: dict[str, Callable[[], Compressor]] = {
     ".xz": xz,
 }
 """By suffix."""
+
+PARALLEL: dict[str, Callable[[int], Compressor]] = {".zst": zstd}
+"""Those that can use threads of their own."""
 
 
 class CompressedOutput(Output):

@@ -60,7 +60,36 @@ class Output(ABC):
         """Drop what was written, where that is possible. Never fails; may be called twice."""
 
 
-class AtomicFile(Output):
+class DescriptorOutput(Output):
+    """An output behind a file descriptor.
+
+    Invariant: `_descriptor` is open, or -1. It is looked at before each single write, so that a
+    thread that is still at it when the output is discarded writes to no file opened since.
+    """
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self.name = name
+        self._descriptor = descriptor
+
+    def write(self, data: bytes) -> None:
+        """Write through."""
+        view = memoryview(data)
+        try:
+            while view:
+                try:
+                    view = view[os.write(self._descriptor, view) :]
+                except BlockingIOError:
+                    select.select([], [self._descriptor], [])
+        except OSError as error:
+            raise _named(error, self.name) from error
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class AtomicFile(DescriptorOutput):
     """A regular file: written under a temporary name beside it, renamed at `publish`.
 
     It gets the permissions of any new file, or those of the file it replaces; a symbolic link stays
@@ -78,12 +107,11 @@ class AtomicFile(Output):
     """
 
     def __init__(self, path: str) -> None:
-        self.name = path
+        super().__init__(-1, path)
         self._final = os.path.realpath(path)
         folder, base = os.path.split(self._final)
         base = os.fsdecode(os.fsencode(base)[:NAME_LIMIT])
         self._temporary = os.path.join(folder, f".{base}.{os.urandom(4).hex()}.part")
-        self._descriptor = -1
         try:
             mode = _present_mode(self._final)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -94,15 +122,10 @@ class AtomicFile(Output):
             self.discard()
             raise _named(error, path) from error
 
-    def write(self, data: bytes) -> None:
-        """Write to the temporary file."""
-        _write_all(self._descriptor, data, self.name)
-
     def finish(self) -> None:
         """Close the temporary file."""
-        descriptor, self._descriptor = self._descriptor, -1
         try:
-            os.close(descriptor)
+            self._close()
         except OSError as error:  # quotas and network file systems may report as late as here
             raise _named(error, self.name) from error
 
@@ -115,32 +138,24 @@ class AtomicFile(Output):
 
     def discard(self) -> None:
         """Remove the temporary file."""
-        descriptor, self._descriptor = self._descriptor, -1
         with suppress(OSError):
-            if descriptor >= 0:
-                os.close(descriptor)
+            self._close()
         with suppress(OSError):
             os.unlink(self._temporary)
 
 
-class DirectFile(Output):
+class DirectFile(DescriptorOutput):
     """A descriptor written as it is: standard output, ``/dev/null``, a FIFO, a terminal."""
 
     def __init__(self, descriptor: int, name: str, *, owned: bool) -> None:
-        self.name = name
-        self._descriptor = descriptor
+        super().__init__(descriptor, name)
         self._owned = owned
-
-    def write(self, data: bytes) -> None:
-        """Write through."""
-        _write_all(self._descriptor, data, self.name)
 
     def finish(self) -> None:
         """Close the descriptor, if it is ours."""
         if self._owned:
-            self._owned = False
             try:
-                os.close(self._descriptor)
+                self._close()
             except OSError as error:
                 raise _named(error, self.name) from error
 
@@ -217,18 +232,6 @@ def _present_mode(path: str) -> int | None:
     if not os.access(path, os.W_OK):
         raise PermissionError(EACCES, os.strerror(EACCES))
     return mode
-
-
-def _write_all(descriptor: int, data: bytes, name: str) -> None:
-    view = memoryview(data)
-    try:
-        while view:
-            try:
-                view = view[os.write(descriptor, view) :]
-            except BlockingIOError:
-                select.select([], [descriptor], [])
-    except OSError as error:
-        raise _named(error, name) from error
 
 
 def _named(error: OSError, name: str) -> OSError:

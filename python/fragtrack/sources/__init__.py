@@ -91,7 +91,9 @@ def name_of(origin: Input) -> str:
     return name if isinstance(name, str) else "input"
 
 
-def open_source(origin: Input, *, stable: bool = True, stopped: Stopped | None = None) -> Source:
+def open_source(
+    origin: Input, *, stable: bool = True, stopped: Stopped | None = None, ahead: bool = False
+) -> Source:
     """Open an input: a path, ``"-"`` for standard input, or a binary file object.
 
     Parameters
@@ -103,6 +105,8 @@ def open_source(origin: Input, *, stable: bool = True, stopped: Stopped | None =
         descriptors as long as the rewriter lives.
     stopped
         Asked while a pipe has nothing to give, so that a wait can be ended.
+    ahead
+        Whether what is not mapped is read, and inflated, by a thread of its own.
 
     Raises
     ------
@@ -110,19 +114,28 @@ def open_source(origin: Input, *, stable: bool = True, stopped: Stopped | None =
         If it cannot be opened or read; `filename` is the name of the input.
     """
     name = name_of(origin)
+    if ahead and stopped is None:
+        stopped = _never  # its wait can be ended all the same, by closing
     try:
         if not isinstance(origin, (str, os.PathLike)):
-            return _from_reader(Reader(origin, owned=False), name, None)
-        if os.fspath(origin) == STDIN:
-            return _from_descriptor(0, name, stable=stable, owned=False, stopped=stopped)
-        descriptor = os.open(origin, os.O_RDONLY | os.O_CLOEXEC)
-        return _from_descriptor(descriptor, name, stable=stable, owned=True, stopped=stopped)
+            return _from_reader(Reader(origin, owned=False), name, None, ahead=ahead)
+        stdin = os.fspath(origin) == STDIN
+        descriptor = 0 if stdin else os.open(origin, os.O_RDONLY | os.O_CLOEXEC)
+        return _from_descriptor(
+            descriptor, name, stable=stable, owned=not stdin, stopped=stopped, ahead=ahead
+        )
     except OSError as error:
         raise OSError(error.errno, error.strerror, name) from error
 
 
 def _from_descriptor(
-    descriptor: int, name: str, *, stable: bool, owned: bool, stopped: Stopped | None
+    descriptor: int,
+    name: str,
+    *,
+    stable: bool,
+    owned: bool,
+    stopped: Stopped | None,
+    ahead: bool,
 ) -> Source:
     state = os.fstat(descriptor)
     regular = stat.S_ISREG(state.st_mode)
@@ -136,15 +149,19 @@ def _from_descriptor(
                 return MappedFile(descriptor, name, state.st_size, stable=stable, owned=owned)
             except (OSError, ValueError):
                 pass  # a file system without mappings: read it
-        return _from_reader(reader, name, size)
+        return _from_reader(reader, name, size, ahead=ahead)
     except OSError:
         reader.close()
         raise
 
 
-def _from_reader(reader: Reader, name: str, size: int | None) -> Source:
+def _from_reader(reader: Reader, name: str, size: int | None, *, ahead: bool) -> Source:
     kind = _kind(reader.peek(LONGEST_MAGIC))
-    return Stream(reader, name, size=size, decode=kind.decode if kind else None)
+    return Stream(reader, name, size=size, decode=kind.decode if kind else None, ahead=ahead)
+
+
+def _never() -> bool:
+    return False
 
 
 def _kind(head: bytes) -> Kind | None:

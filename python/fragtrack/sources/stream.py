@@ -12,6 +12,7 @@ from fragtrack.sources.base import CHUNK, RECORD_LIMIT, Damage, Source, Window, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fragtrack.pipeline import Ahead
     from fragtrack.sources.base import Stopped
 
 WAIT = 0.2
@@ -46,7 +47,7 @@ class Reader:
     """Bytes of a descriptor or a file object as stored, with a look ahead.
 
     Invariant: ``position`` counts the bytes given out by `read`; those looked at and not yet read
-    are in ``_ahead``.
+    are in ``_seen``. Nothing more is read once `stop` was called.
     """
 
     def __init__(
@@ -56,16 +57,17 @@ class Reader:
         self._origin = origin
         self._owned = owned
         self._stopped = stopped
-        self._ahead = b""
+        self._seen = b""
+        self._stopping = False
 
     def peek(self, count: int) -> bytes:
         """Give the next bytes without consuming them; fewer than `count` only at the end."""
-        while len(self._ahead) < count:
-            more = self._more(count - len(self._ahead))
+        while len(self._seen) < count:
+            more = self._more(count - len(self._seen))
             if not more:
                 break
-            self._ahead += more
-        return self._ahead[:count]
+            self._seen += more
+        return self._seen[:count]
 
     def read(self, count: int) -> bytes:
         """Give up to `count` bytes as soon as there are any; none at the end or when to stop.
@@ -75,12 +77,16 @@ class Reader:
         OSError
             If the descriptor cannot be read.
         """
-        if self._ahead:
-            data, self._ahead = self._ahead[:count], self._ahead[count:]
+        if self._seen:
+            data, self._seen = self._seen[:count], self._seen[count:]
         else:
             data = self._more(count)
         self.position += len(data)
         return data
+
+    def stop(self) -> None:
+        """Let a thread that waits for bytes see the end."""
+        self._stopping = True
 
     def close(self) -> None:
         """Close the descriptor, if it is ours."""
@@ -90,6 +96,8 @@ class Reader:
 
     def _more(self, count: int) -> bytes:
         origin = self._origin
+        if self._stopping:
+            return b""
         if not isinstance(origin, int):
             # read1 gives what is there; read would wait for all of it
             read: Callable[[int], bytes] = getattr(origin, "read1", None) or origin.read
@@ -97,7 +105,7 @@ class Reader:
         if self._stopped is not None:
             # A handler for signals that only notes them does not end a blocked read (PEP 475).
             while not select.select([origin], [], [], WAIT)[0]:
-                if self._stopped():
+                if self._stopping or self._stopped():
                     return b""
         return os.read(origin, count)
 
@@ -117,6 +125,8 @@ class Stream(Source):
         Bytes as stored, or None where that is not known.
     decode
         Turns the stored bytes into chunks of content; None where they are the content.
+    ahead
+        Whether a thread reads and inflates ahead of who takes the windows.
     """
 
     def __init__(
@@ -126,13 +136,16 @@ class Stream(Source):
         *,
         size: int | None = None,
         decode: Callable[[Reader], Iterator[bytes]] | None = None,
+        ahead: bool = False,
     ) -> None:
         self.name = name
         self.size = size
         self.damage = None
         self.inflated = decode is not None
         self._reader = reader
-        self._chunks = self._guarded(plain(reader) if decode is None else decode(reader))
+        chunks = plain(reader) if decode is None else decode(reader)
+        self._ahead = _ahead(chunks) if ahead else None
+        self._chunks = self._guarded(chunks if self._ahead is None else self._ahead)
 
     @property
     def position(self) -> int:
@@ -156,6 +169,8 @@ class Stream(Source):
         window = Window(b"", 0, 0, 0, final=False, stable=False)
         waiting: list[bytes] = []
         arrived = 0
+        if self._ahead is not None:
+            self._ahead.begin()
         for chunk in self._chunks:
             waiting.append(chunk)
             arrived += len(chunk)
@@ -177,6 +192,9 @@ class Stream(Source):
 
     def close(self) -> None:
         """Close the file."""
+        self._reader.stop()
+        if self._ahead is not None:
+            self._ahead.stop()
         self._reader.close()
 
     def _guarded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -190,6 +208,12 @@ class Stream(Source):
                 raise OSError(error.errno, error.strerror, self.name) from error
             why = f"reading failed: {error.strerror or error}"
             self.damage = Damage(self.name, self.position, why)
+
+
+def _ahead(chunks: Iterator[bytes]) -> Ahead[bytes]:
+    from fragtrack.pipeline import Ahead
+
+    return Ahead(chunks)
 
 
 def plain(reader: Reader) -> Iterator[bytes]:

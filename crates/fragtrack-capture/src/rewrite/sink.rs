@@ -20,6 +20,8 @@ pub(super) struct Written {
     writer: Option<Writer>,
     incomplete: Incomplete,
     out: Vec<u8>,
+    /// Whether a record of this origin was held.
+    held: bool,
     /// Times of held records that have none themselves, by origin and frame number. An entry whose
     /// datagram became whole may stay behind, so their number is bounded.
     times: HashMap<(u32, u64), i64>,
@@ -27,7 +29,7 @@ pub(super) struct Written {
 
 impl Written {
     pub(super) fn new(writer: Option<Writer>, incomplete: Incomplete) -> Self {
-        Self { writer, incomplete, out: Vec::new(), times: HashMap::new() }
+        Self { writer, incomplete, out: Vec::new(), held: false, times: HashMap::new() }
     }
 
     pub(super) fn begin(&mut self, origins: &Origins, origin: u32) {
@@ -53,6 +55,11 @@ impl Written {
         if let Some(writer) = &mut self.writer {
             writer.finish(&mut self.out);
         }
+    }
+
+    /// Whether a record was held since the last call.
+    pub(super) const fn take_held(&mut self) -> bool {
+        std::mem::replace(&mut self.held, false)
     }
 
     pub(super) fn output(&self) -> &[u8] {
@@ -127,6 +134,7 @@ impl event::Sink for Sink<'_> {
 
     #[inline]
     fn held(&mut self, at: usize) {
+        self.written.held = true;
         // Of all records only Simple Packet Blocks have this head, and no time.
         if let Some(frame) = self.frames.get(at)
             && usize::from(frame.head) == SIMPLE_HEAD
@@ -185,7 +193,7 @@ impl event::Sink for Sink<'_> {
 
     fn given_up(&mut self, datagram: &GivenUp<'_>) {
         self.flush();
-        if let Written { writer: Some(writer), incomplete: Incomplete::Keep, out, times } = &mut *self.written {
+        if let Written { writer: Some(writer), incomplete: Incomplete::Keep, out, times, .. } = &mut *self.written {
             for held in datagram.held() {
                 let time = times.remove(&(held.origin, held.number));
                 let time = time.unwrap_or_else(|| datagram.times().0);

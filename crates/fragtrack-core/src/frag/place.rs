@@ -7,7 +7,7 @@ use super::held::{Node, Record};
 use super::index::NIL;
 use super::order::Fit;
 use super::order::pieces::Pieces;
-use super::queue::{ECN_SHIFT, FIRST, LAST, POISONED};
+use super::queue::{FIRST, LAST, POISONED, seen};
 use super::rules::{MAX_PACKET, ecn_of, fragment_cost};
 use super::table::{Ended, Table, Verdict};
 use crate::config::{Duplicates, Path, Policy};
@@ -34,7 +34,7 @@ impl Table {
         time: i64,
     ) -> Verdict {
         if self.counts() {
-            self.counters.reasm_reqds += 1;
+            self.counters.reasm_reqds = self.counters.reasm_reqds.wrapping_add(1);
         }
         if (self.memory > self.limit || self.limit == 0) && !self.make_room(f, addresses) {
             self.fail();
@@ -171,12 +171,13 @@ impl Table {
         let first = queue.head == NIL;
         let cost = fragment_cost(self.cost_model, &record).min(u32::MAX - queue.cost);
         queue.head = self.held.add(Node::new(&record, start, end - start, f.header, f.df, queue.head));
-        queue.meat += end - start;
-        queue.cost += cost;
+        // Disjoint ranges below 2^17, and a cost that was cut to fit.
+        queue.meat = queue.meat.wrapping_add(end - start);
+        queue.cost = queue.cost.wrapping_add(cost);
         queue.len = len;
-        queue.flags = flags | 1 << (f.ecn + ECN_SHIFT) | u8::from(start == 0) * FIRST;
+        queue.flags = flags | seen(f.ecn) | if start == 0 { FIRST } else { 0 };
         let complete = queue.is_complete();
-        self.memory += u64::from(cost);
+        self.memory = self.memory.wrapping_add(u64::from(cost));
         if self.detailed {
             self.note(at, f, end, time, first);
         }
@@ -238,7 +239,7 @@ impl Table {
         queue.meat = covered;
         queue.cost += cost;
         queue.len = len;
-        queue.flags = flags | 1 << (f.ecn + ECN_SHIFT) | u8::from(start == 0) * FIRST;
+        queue.flags = flags | seen(f.ecn) | if start == 0 { FIRST } else { 0 };
         let complete = queue.is_complete();
         self.memory += u64::from(cost);
         if self.detailed {

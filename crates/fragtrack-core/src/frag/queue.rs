@@ -9,7 +9,14 @@ pub const LAST: u8 = 2;
 /// Discarded for an overlap, and kept only to swallow what still comes (RFC 5722).
 pub const POISONED: u8 = 4;
 /// The ECN code points seen, a bit each, start at this bit.
-pub const ECN_SHIFT: u8 = 4;
+const ECN_SHIFT: u8 = 4;
+
+/// The flag for an ECN code point.
+#[inline(always)]
+#[must_use]
+pub const fn seen(ecn: u8) -> u8 {
+    (1 << ECN_SHIFT) << (ecn & 3)
+}
 
 /// A fragment queue (`struct inet_frag_queue`).
 ///

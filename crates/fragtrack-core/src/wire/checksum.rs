@@ -23,11 +23,10 @@ pub fn sum(bytes: &[u8]) -> u16 {
 #[must_use]
 pub const fn sum20(bytes: &[u8; 20]) -> u16 {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = *bytes;
-    let total = word(a, b, c, d)
-        + word(e, f, g, h)
-        + word(i, j, k, l)
-        + word(m, n, o, p)
-        + word(q, r, s, t);
+    // Five numbers below 2^32 do not overflow 2^64.
+    let total = (word(a, b, c, d).wrapping_add(word(e, f, g, h)))
+        .wrapping_add(word(i, j, k, l).wrapping_add(word(m, n, o, p)))
+        .wrapping_add(word(q, r, s, t));
     fold(total)
 }
 
