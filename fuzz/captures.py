@@ -94,16 +94,8 @@ class Captures:
             for at in range(len(self.inputs)):
                 yield replace(self, inputs=self.inputs[:at] + self.inputs[at + 1 :])
         for at, data in enumerate(self.inputs):
-            found = spans(data)
-            step = max(1, len(found) // 2)
-            while found:
-                for first in range(0, len(found), step):
-                    last = min(len(found), first + step) - 1
-                    less = data[: found[first][0]] + data[found[last][1] :]
-                    yield replace(self, inputs=(*self.inputs[:at], less, *self.inputs[at + 1 :]))
-                if step == 1:
-                    break
-                step //= 2
+            for less in _shorter(data):
+                yield replace(self, inputs=(*self.inputs[:at], less, *self.inputs[at + 1 :]))
         for name, value in PLAIN.items():
             if getattr(self, name) != value:
                 yield replace(self, **{name: value})
@@ -196,13 +188,24 @@ class Captures:
             raise FindingError(f"feed ends at {base + at} of {len(data)}")
 
 
-PLAIN: dict[str, object] = {
+PLAIN: dict[str, Any] = {
     "chunk": 0,
     "budget": 1 << 20,
     "stable": True,
     "payloads": False,
     "keep": True,
 }
+
+
+def _shorter(data: bytes) -> Iterator[bytes]:
+    """Leave out half of the records, then quarters, and so on."""
+    found = spans(data)
+    width = len(found) // 2
+    while width:
+        for first in range(0, len(found), width):
+            last = min(len(found), first + width) - 1
+            yield data[: found[first][0]] + data[found[last][1] :]
+        width //= 2
 
 
 @functools.cache

@@ -7,6 +7,7 @@ drawn again by the process above it and saved all the same.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import faulthandler
 import json
 import mmap
@@ -230,6 +231,10 @@ def differ(what: str, first: object, second: object) -> None:
         differ(f"length of {what}", len(first), len(second))
         for at, (one, two) in enumerate(zip(first, second, strict=True)):
             differ(f"{what}[{at}]", one, two)
+    if dataclasses.is_dataclass(first) and type(first) is type(second):
+        for each in dataclasses.fields(first):
+            name = each.name
+            differ(f"{what}.{name}", getattr(first, name), getattr(second, name))
     if isinstance(first, bytes) and isinstance(second, bytes):
         at = next(
             (at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),

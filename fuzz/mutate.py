@@ -59,7 +59,7 @@ def _flip(random: Random, data: bytearray, _: bytes) -> None:
 
 
 def _write(data: bytearray, at: int, value: bytes) -> None:
-    if 0 <= at and at + len(value) <= len(data):
+    if at >= 0 and at + len(value) <= len(data):
         data[at : at + len(value)] = value
 
 

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
         Outcome,
         Reason,
     )
-    from fragtrack.files import Datagrams, Summary, datagrams, reassemble
+    from fragtrack.files import Datagrams, datagrams, reassemble
     from fragtrack.reassembler import Reassembler
     from fragtrack.sources.base import Damage
+    from fragtrack.summary import Summary
 
 __all__ = [
     "CaptureError",
@@ -57,9 +58,10 @@ _HOMES = {
     "engine": ("backend_name",),
     "errors": ("CaptureError", "ConfigError", "FragtrackError", "OutputError"),
     "events": ("Datagram", "DatagramRow", "GivenUp", "IcmpError", "Outcome", "Reason"),
-    "files": ("Datagrams", "Summary", "datagrams", "reassemble"),
+    "files": ("Datagrams", "datagrams", "reassemble"),
     "reassembler": ("Reassembler",),
     "sources.base": ("Damage",),
+    "summary": ("Summary",),
 }
 
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

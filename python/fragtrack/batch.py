@@ -7,12 +7,14 @@ has copied them already, so that all its slices lie in `side`.
 from __future__ import annotations
 
 from array import array
+from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from fragtrack.events import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fragtrack.events import GivenUp, Outcome
 
@@ -32,20 +34,20 @@ class Batch:
     completed
         Which packets (from 0, within the batch) completed a datagram.
     headers, header_ends
-        Headers of the whole datagrams one after the other, and where each ends; empty with gather.
+        Headers of the whole datagrams one after the other, and where each ends.
     slice_places, slice_lengths, slice_sources, slice_ends
         Payload slices: where each starts, its bytes, whether it lies in the buffer (0) or in `side`
-        (1); and where the slices of each datagram end. Empty with gather.
+        (1); and where the slices of each datagram end.
     side
-        Payloads that lie in no buffer of the caller.
+        Payloads that lie in no buffer of the caller: of fragments from earlier batches, at least.
     packets, packet_ends
-        Whole datagrams from the IP header on one after the other, and where each ends; only with
-        gather.
+        Whole datagrams from the IP header on one after the other, and where each ends. They are put
+        together when `packets` is first asked for; until then the buffer must stay as it is.
     given_up
         Datagrams that ended incomplete, in the order of their ending.
     """
 
-    def __init__(self, outcomes: Sequence[Outcome], *, gather: bool) -> None:
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self.kinds = memoryview(bytes(KINDS.index(outcome.kind) for outcome in outcomes))
         self.reasons = memoryview(
             bytes(Reason[outcome.reason] if outcome.reason else 0 for outcome in outcomes)
@@ -60,16 +62,21 @@ class Batch:
                 self._packets.append(outcome.packet)
                 headers.append(outcome.packet[: len(outcome.packet) - whole.length])
                 payloads.append(whole.payload)
-        self.completed = memoryview(completed)
-        self.packets, self.packet_ends = _column(self._packets if gather else [])
-        self.headers, self.header_ends = _column([] if gather else headers)
-        self.side, ends = _column([] if gather else payloads)
-        lengths = [] if gather else [len(payload) for payload in payloads]
+        self.completed = memoryview(completed).toreadonly()
+        self.packet_ends = _ends(self._packets)
+        self.headers, self.header_ends = b"".join(headers), _ends(headers)
+        self.side, ends = b"".join(payloads), _ends(payloads)
+        lengths = [len(payload) for payload in payloads]
         starts = [end - length for end, length in zip(ends, lengths, strict=True)]
-        self.slice_places = memoryview(array("Q", starts))
-        self.slice_lengths = memoryview(array("I", lengths))
+        self.slice_places = _wide(starts)
+        self.slice_lengths = memoryview(array("I", lengths)).toreadonly()
         self.slice_sources = memoryview(bytes([1] * len(lengths)))
-        self.slice_ends = memoryview(array("Q", range(1, len(lengths) + 1)))
+        self.slice_ends = _wide(range(1, len(lengths) + 1))
+
+    @cached_property
+    def packets(self) -> bytes:
+        """Whole datagrams, one after the other."""
+        return b"".join(self._packets)
 
     def __len__(self) -> int:
         """Give the number of whole datagrams."""
@@ -100,7 +107,6 @@ def push_each(
     times_ns: Sequence[int],
     *,
     domain: int = 0,
-    gather: bool = False,
 ) -> Batch:
     """Push packet by packet; parameters as `fragtrack.Reassembler.push_batch`.
 
@@ -121,13 +127,13 @@ def push_each(
             raise ValueError(f"packet {at} lies outside the buffer of {len(view)} bytes")
     rows = zip(offsets, lengths, times_ns, strict=True)
     outcomes = [push(bytes(view[at : at + size]), time, domain) for at, size, time in rows]
-    return Batch(outcomes, gather=gather)
+    return Batch(outcomes)
 
 
-def _column(parts: Sequence[bytes]) -> tuple[bytes, memoryview]:
-    """Join parts, and tell where each ends."""
-    ends, end = array("Q"), 0
-    for part in parts:
-        end += len(part)
-        ends.append(end)
-    return b"".join(parts), memoryview(ends)
+def _ends(parts: Sequence[bytes]) -> memoryview:
+    """Tell where each part ends when they are joined."""
+    return _wide(accumulate(map(len, parts)))
+
+
+def _wide(numbers: Iterable[int]) -> memoryview:
+    return memoryview(array("Q", numbers)).toreadonly()

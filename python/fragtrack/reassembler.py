@@ -68,12 +68,11 @@ class Reassembler:
             "different domains, such as VLANs, never mix). Bad packets are outcomes, not errors."
         ),
         "push_batch": (
-            "``push_batch(buffer, offsets, lengths, times_ns, *, domain=0, gather=False) -> "
-            "Batch``: take many packets that lie in one buffer, with one call. The columns are "
-            "arrays of integers (``array``, numpy). What became of each packet, and where the "
-            "whole datagrams are, comes back as columns too, see `fragtrack.batch.Batch`; with "
-            "`gather` whole packets are made at once. Raises ValueError if the columns differ in "
-            "length or a packet lies outside the buffer."
+            "``push_batch(buffer, offsets, lengths, times_ns, *, domain=0) -> Batch``: take many "
+            "packets that lie in one buffer, with one call. The columns are arrays of integers "
+            "(``array``, numpy). What became of each packet, and where the whole datagrams are, "
+            "comes back as columns too, see `fragtrack.batch.Batch`. Raises ValueError if the "
+            "columns differ in length or a packet lies outside the buffer."
         ),
     }
 

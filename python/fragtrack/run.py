@@ -118,9 +118,7 @@ class Pass:
         self._kept.clear()
         self._opened.clear()
 
-    def _windows(
-        self, source: Source, rewriter: Rewriter, witness: Rewriter
-    ) -> Iterator[Window]:
+    def _windows(self, source: Source, rewriter: Rewriter, witness: Rewriter) -> Iterator[Window]:
         """Feed one input; each window comes out after it was fed."""
         began = ended = False
         window = None
@@ -141,9 +139,7 @@ class Pass:
             yield window
             if self.interrupted:
                 break
-        if source.stable and source.lost():
-            self._lost = True
-        if window is None or not began or self._lost:
+        if window is None or not began or self._is_lost():
             return
         if not ended:
             window.stop = window.start

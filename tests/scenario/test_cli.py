@@ -64,8 +64,8 @@ in.pcap  11 packets, 851 bytes in # s
     end                    1  the input ended first; if the capture goes on elsewhere, give both
     timeout                1  the rest did not come in time; lost, or see --timeout4, --timeout6
   output     7 packets in out.pcap
-  note       The policy cost 2 fragments (overlap 2).
-             To see which datagrams: fragtrack reassemble in.pcap --datagrams lost.jsonl
+  note       The policy cost 1 datagram (overlap 1).
+             To see which: fragtrack reassemble in.pcap --datagrams lost.jsonl
 """
 
 
@@ -149,7 +149,10 @@ def test_what_a_limit_cost_is_said(command: Command) -> None:
     status, out, _ = command.reassemble("in.pcap", "--datagrams", "t.csv", "--memory", "0")
     assert status == 0
     assert "  note       The limits cost " in out
-    assert "Which datagrams: see 'outcome' in t.csv\n" in out
+    assert "To see which: 'outcome' in t.csv\n" in out
+    _, out, _ = command.reassemble("in.pcap", "-o", "out.pcap", "--memory", "0", "--timeout6", "9")
+    again = "fragtrack reassemble in.pcap --timeout6 9 --memory 0 --datagrams lost.jsonl\n"
+    assert out.endswith(f"To see which: {again}")
 
 
 # ---------------------------------------------------------------------------- streams, formats
@@ -299,6 +302,19 @@ def test_damage_is_in_the_json_and_the_rest_in_the_output(command: Command) -> N
     assert (damaged["file"], damaged["offset"]) == ("cut.pcap", 769)
     assert json.loads(out)["packets"] == 21
     assert err.count("\n") == 1
+
+
+def test_every_damaged_input_has_its_line(command: Command) -> None:
+    write_inputs(command.folder)
+    size = (command.folder / "cut.gz").stat().st_size
+    done = "; all that could be read was processed\n"
+    status, out, err = command.reassemble("cut.gz", "in.pcap", "cut.pcap", "--json")
+    assert status == 1
+    assert json.loads(out)["damaged"]["file"] == "cut.gz"
+    assert err == (
+        f"fragtrack: cut.gz: damaged at offset {size}: the gzip data end in the middle{done}"
+        f"fragtrack: cut.pcap: damaged at offset 769: cut off record: 72 of 82 bytes{done}"
+    )
 
 
 # ------------------------------------------------------------------------------- the rest of it

@@ -47,12 +47,11 @@ def columns(parts: list[bytes]) -> tuple[bytes, array[int], array[int], array[in
     return b"".join(parts), offsets, lengths, array("q", range(len(parts)))
 
 
-@pytest.mark.parametrize("gather", [False, True])
-def test_a_batch_is_what_single_pushes_are(gather: bool) -> None:
+def test_a_batch_is_what_single_pushes_are() -> None:
     parts = packets()
     one, many = fragtrack.Reassembler(), fragtrack.Reassembler()
     outcomes = [one.push(part, time) for time, part in enumerate(parts)]
-    batch = many.push_batch(*columns(parts), gather=gather)
+    batch = many.push_batch(*columns(parts))
     assert [KINDS[kind] for kind in batch.kinds] == [outcome.kind for outcome in outcomes]
     assert [Reason(code).name if code else None for code in batch.reasons] == [
         outcome.reason for outcome in outcomes
@@ -84,11 +83,40 @@ def test_slices_lie_where_the_batch_says() -> None:
         assert packet == batch.packet(i)
 
 
-def test_gathered_packets_lie_one_after_the_other() -> None:
-    batch = fragtrack.Reassembler().push_batch(*columns(packets()), gather=True)
+def test_packets_lie_one_after_the_other() -> None:
+    batch = fragtrack.Reassembler().push_batch(*columns(packets()))
     first, second = batch.packet_ends
     assert batch.packets[:first] == batch.packet(0)
     assert batch.packets[first:second] == batch.packet(1)
+    assert second == len(batch.packets)
+    assert batch.packets is batch.packets
+
+
+def test_columns_are_typed_and_cannot_be_written() -> None:
+    batch = fragtrack.Reassembler().push_batch(*columns(packets()))
+    formats = {
+        "kinds": "B",
+        "reasons": "B",
+        "completed": "I",
+        "header_ends": "Q",
+        "slice_places": "Q",
+        "slice_lengths": "I",
+        "slice_sources": "B",
+        "slice_ends": "Q",
+        "packet_ends": "Q",
+    }
+    for name, form in formats.items():
+        column = getattr(batch, name)
+        assert (column.format, column.readonly) == (form, True)
+    names = {name for name in dir(batch) if not name.startswith("_")}
+    assert names == {*formats, "headers", "side", "packets", "packet", "given_up"}
+    assert repr(batch) == "Batch(10 packets, 2 whole datagrams)"
+
+
+def test_a_batch_without_whole_datagrams_has_empty_columns() -> None:
+    batch = fragtrack.Reassembler().push_batch(*columns(packets()[:1]))
+    assert (len(batch), batch.packets, batch.headers, batch.side) == (0, b"", b"", b"")
+    assert list(batch.packet_ends) == list(batch.slice_ends) == []
 
 
 def test_fragments_may_come_in_different_batches() -> None:

@@ -14,20 +14,19 @@ import fragtrack
 from fragtrack.cli import COMMANDS, build_parser, main, reassemble
 from fragtrack.cli.interrupt import SIGNALS, Interrupt
 from fragtrack.cli.report import (
-    LIMITS_COST,
+    COSTS,
     MEANING,
-    POLICY_COST,
     Places,
     print_summary,
     summary_lines,
 )
 from fragtrack.cli.status import error_line
-from fragtrack.cli.values import bytes_text, plural, size
+from fragtrack.cli.values import bytes_text, plural, size, threads
 from fragtrack.config import LIMITS, POLICIES, RECLAIMS, ReassemblyConfig
 from fragtrack.errors import CaptureError, ConfigError, OutputError
 from fragtrack.events import Reason
-from fragtrack.files import Summary
 from fragtrack.sources import Damage
+from fragtrack.summary import Summary
 
 # ------------------------------------------------------------------------------------- values
 
@@ -56,6 +55,13 @@ def test_sizes_as_people_write_them(text: str, expected: int) -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="is no size"):
         size(text)
+
+
+def test_numbers_of_threads() -> None:
+    assert [threads(text) for text in ("1", "02", "64")] == [1, 2, 64]
+    for text in ("", "0", "-1", "1.5", "all", "10000000"):
+        with pytest.raises(ArgumentTypeError, match="is no number of threads"):
+            threads(text)
 
 
 @pytest.mark.parametrize(
@@ -225,16 +231,34 @@ def test_oddities_are_told() -> None:
     )
 
 
-@pytest.mark.parametrize("reason", [*POLICY_COST, *LIMITS_COST])
-def test_what_a_choice_cost_comes_with_the_command_that_shows_it(reason: Reason) -> None:
-    summary = Summary(fragments={"ipv4": 9, "ipv6": 0}, reasons={reason.name: 4, "end": 1})
-    what = "policy" if reason in POLICY_COST else "limits"
-    note = f"  note       The {what} cost 4 fragments ({reason.name} 4)."
-    command = "             To see which datagrams: "
-    assert lines(summary)[-2:] == [
-        note,
+@pytest.mark.parametrize(
+    ("who", "reason"), [(who, reason) for who, reasons in COSTS.items() for reason in reasons]
+)
+def test_what_was_given_up_on_purpose_is_counted_in_datagrams(who: str, reason: Reason) -> None:
+    lost = Summary(reasons={reason.name: 9, "end": 1}, given_up={reason.name: 4, "end": 1})
+    assert f"  note       {who} cost 4 datagrams ({reason.name} 4)." in lines(lost)
+    alone = Summary(reasons={reason.name: 1, "end": 1}, given_up={"end": 1})
+    assert f"  note       {who} kept out 1 fragment ({reason.name} 1)." in lines(alone)
+
+
+def test_every_choice_has_its_line_and_a_command_shows_which() -> None:
+    summary = Summary(
+        reasons={"overlap": 5, "abandoned": 2, "too_far": 3, "memory": 7, "ecn": 2, "end": 1},
+        given_up={"overlap": 1, "too_far": 1, "evicted": 2, "ecn": 1, "end": 1},
+    )
+    command = "             To see which: "
+    assert lines(summary)[-4:] == [
+        "  note       The policy cost 1 datagram (overlap 1) and kept out 2 fragments "
+        "(abandoned 2).",
+        "             The limits cost 3 datagrams (too_far 1, evicted 2) and kept out 7 fragments "
+        "(memory 7).",
+        "             What a host refuses cost 1 datagram (ecn 1).",
         f"{command}fragtrack reassemble in.pcap --datagrams lost.jsonl",
     ]
+    again = PLACES._replace(options=("--policy bsd", "--memory 0"))
+    assert lines(summary, again)[-1] == (
+        f"{command}fragtrack reassemble in.pcap --policy bsd --memory 0 --datagrams lost.jsonl"
+    )
     many = Places(("a b.pcap", "b", "c", "d"), None, None, keep=True)
     assert lines(summary, many)[-1] == (
         f"{command}fragtrack reassemble 'a b.pcap' b c ... --datagrams lost.jsonl"
@@ -242,11 +266,11 @@ def test_what_a_choice_cost_comes_with_the_command_that_shows_it(reason: Reason)
     stream = Places(("standard input",), None, None, keep=True)
     assert lines(summary, stream)[-1] == f"{command}add --datagrams lost.jsonl"
     table = Places(("in.pcap",), None, "t.csv", keep=True)
-    assert lines(summary, table)[-1] == "             Which datagrams: see 'outcome' in t.csv"
+    assert lines(summary, table)[-1] == f"{command}'outcome' in t.csv"
 
 
 def test_other_reasons_are_nobodys_choice() -> None:
-    summary = Summary(fragments={"ipv4": 9, "ipv6": 0}, reasons={"end": 1, "timeout": 2})
+    summary = Summary(fragments={"ipv4": 9, "ipv6": 0}, given_up={"end": 1, "timeout": 2})
     assert not any("note" in line for line in lines(summary))
 
 
@@ -273,7 +297,8 @@ def test_color_only_where_it_is_welcome(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_json_object_is_plain() -> None:
-    summary = Summary(packets=3, damaged=Damage("a.pcap", 5, "cut off"), interrupted=True)
+    damages = (Damage("a.pcap", 5, "cut off"), Damage("b.pcap", 7, "cut off"))
+    summary = Summary(packets=3, given_up={"end": 1}, damages=damages, interrupted=True)
     assert summary.as_dict() == {
         "packets": 3,
         "bytes": 0,

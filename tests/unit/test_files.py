@@ -205,6 +205,25 @@ def test_a_cut_file_among_whole_ones_is_told_and_the_rest_is_done(tmp_path: Path
     assert summary.packets == 21
 
 
+def test_every_damaged_input_is_told_of_in_order(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.pcap" for number in range(4)]
+    section = Pcapng().section().interface()
+    for time, frame in [*pieces(1), *pieces(2)]:
+        section.packet(frame, time_ns=time)
+    contents = [capture()[:-5], capture(), section.data[:-3], flood(1200)[:-10]]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    summary = fragtrack.reassemble(paths)
+    assert [damage.file for damage in summary.damages] == [str(paths[at]) for at in (0, 2, 3)]
+    assert summary.damages[0].offset == 769
+    assert 0 < summary.damages[1].offset < len(section.data)
+    assert summary.damages[2].why.startswith("cut off record")
+    assert summary.damaged == summary.damages[0]
+    alone = [fragtrack.reassemble(paths[at]).damaged for at in (0, 2, 3)]
+    assert list(summary.damages) == alone
+    assert summary.packets == 10 + 11 + 3 + 2399
+
+
 def test_compressed_damage_is_where_the_file_breaks(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcap.gz"
     packed = gzip.compress(flood(200))

@@ -5,6 +5,7 @@ use fragtrack_core::frame::LinkType;
 use crate::options::{self, Scope};
 use crate::order::Order;
 use crate::pcapng::{INTERFACE, MAX_BLOCK, close};
+use crate::resolution::Resolution;
 
 /// Interfaces remembered in one section; later ones are unknown (bounds what a hostile file costs).
 pub const MAX_INTERFACES: u32 = 65_536;
@@ -102,70 +103,6 @@ pub enum Format {
     Pcap(Pcap),
     /// A section of a pcapng file.
     Pcapng(Order),
-}
-
-/// Resolution of pcapng time stamps, as the option `if_tsresol` encodes it: 10 to the minus
-/// `value`, or with the highest bit set 2 to the minus the rest (draft-ietf-opsawg-pcapng,
-/// "Interface Description Block Options").
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Resolution(pub u8);
-
-impl Resolution {
-    /// Microseconds: what applies without the option.
-    pub const MICRO: Self = Self(6);
-
-    /// Nanoseconds since the epoch for `units` of this resolution after `offset` seconds, rounded
-    /// down to whole nanoseconds and saturating at the ends of `i64`.
-    #[inline]
-    #[must_use]
-    pub fn nanoseconds(self, units: u64, offset: i64) -> i64 {
-        let scaled = if self.0 & 0x80 != 0 {
-            (u128::from(units) * 1_000_000_000) >> (self.0 & 0x7f)
-        } else if self.0 <= 9 {
-            u128::from(units) * u128::from(10_u64.pow(9 - u32::from(self.0)))
-        } else {
-            // 10^20 is more than any number of units.
-            10_u128.checked_pow(u32::from(self.0) - 9).map_or(0, |divisor| u128::from(units) / divisor)
-        };
-        let nanoseconds =
-            i128::try_from(scaled).unwrap_or(i128::MAX).saturating_add(i128::from(offset) * 1_000_000_000);
-        saturate(nanoseconds)
-    }
-
-    /// Units of this resolution after `offset` seconds for `time` nanoseconds since the epoch,
-    /// rounded down, saturating at the ends of `u64`.
-    #[must_use]
-    pub fn units(self, time: i64, offset: i64) -> u64 {
-        let nanoseconds = i128::from(time) - i128::from(offset) * 1_000_000_000;
-        let Ok(nanoseconds @ 1..) = u128::try_from(nanoseconds) else {
-            return 0;
-        };
-        // Whole seconds and the rest apart: nothing that fits in 64 bits overflows on the way.
-        let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-        let power = u32::from(self.0 & 0x7f);
-        let units = match (self.0 & 0x80, power) {
-            (0, 0..=9) => nanoseconds / u128::from(10_u64.pow(9 - power)),
-            (0, _) => 10_u128.checked_pow(power - 9).map_or(u128::MAX, |factor| nanoseconds.saturating_mul(factor)),
-            (_, 0..=63) => (seconds << power) + (rest << power) / 1_000_000_000,
-            (_, 64..=97) if seconds == 0 => (rest << power) / 1_000_000_000,
-            (_, _) => u128::MAX,
-        };
-        u64::try_from(units).unwrap_or(u64::MAX)
-    }
-
-    /// Whether microseconds cannot express every time of this resolution.
-    #[must_use]
-    pub const fn finer_than_micro(self) -> bool {
-        match self.0 & 0x80 {
-            0 => self.0 > 6,
-            // 2^-20 is the first power of two below a microsecond.
-            _ => (self.0 & 0x7f) >= 20,
-        }
-    }
-}
-
-fn saturate(value: i128) -> i64 {
-    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// What is known of a capture interface.

@@ -3,39 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing::{Ng, any_order, pcap_header, variants};
 
-/// 10^9 times 2^127 or 10^127 is more than any integer here holds: digits by long division.
-fn exactly(units: u64, resolution: Resolution, offset: i64) -> i64 {
-    let power = u32::from(resolution.0 & 0x7f);
-    let base: u32 = if resolution.0 & 0x80 == 0 { 10 } else { 2 };
-    let mut scaled = u128::from(units) * 1_000_000_000;
-    for _ in 0..power {
-        scaled /= u128::from(base);
-    }
-    saturate(scaled as i128 + i128::from(offset) * 1_000_000_000)
-}
-
 proptest! {
-    #[test]
-    fn nanoseconds_are_exact(units: u64, code: u8, offset in prop_oneof![-9..9_i64, any::<i64>()]) {
-        let resolution = Resolution(code);
-        prop_assert_eq!(resolution.nanoseconds(units, offset), exactly(units, resolution, offset));
-    }
-
-    #[test]
-    fn units_lead_back(time in 0..i64::MAX, code in prop_oneof![9..19_u8, 0x9e..0xa0_u8], offset in -9..9_i64) {
-        let resolution = Resolution(code);
-        let units = resolution.units(time, offset);
-        prop_assume!(units < u64::MAX && units > 0);
-        let back = resolution.nanoseconds(units, offset);
-        prop_assert!((back..=back + 1).contains(&time), "{} and {}", time, back);
-    }
-
-    #[test]
-    fn units_never_overflow(time: i64, code: u8, offset: i64) {
-        let units = Resolution(code).units(time, offset);
-        prop_assert!(i128::from(time) > i128::from(offset) * 1_000_000_000 || units == 0);
-    }
-
     #[test]
     fn a_description_is_turned_there_and_back(from in any_order(), snaplen: u32, link in 0..400_u16) {
         let other = if from == Order::Little { Order::Big } else { Order::Little };
@@ -53,27 +21,6 @@ proptest! {
         second.write_description(0, from, &mut back);
         prop_assert_eq!(&back, &file[28..]);
     }
-}
-
-#[test]
-fn units_at_the_ends() {
-    assert_eq!(Resolution(0x80 | 64).units(1, 0), 18_446_744_073);
-    assert_eq!(Resolution(0x80 | 100).units(1, 0), u64::MAX);
-    assert_eq!(Resolution(0x80 | 127).units(0, 0), 0);
-    assert_eq!(Resolution(127).units(5, 0), u64::MAX);
-    assert_eq!(Resolution(127).units(5_000_000_000, 5), 0);
-    assert_eq!(Resolution(6).units(-1, 0), 0);
-    assert_eq!(Resolution(0).units(i64::MAX, 0), i64::MAX as u64 / 1_000_000_000);
-    assert_eq!(Resolution(0xff).nanoseconds(u64::MAX, 0), 0);
-    assert_eq!(Resolution(0x7f).nanoseconds(u64::MAX, -1), -1_000_000_000);
-    assert_eq!(Resolution(0).nanoseconds(u64::MAX, 0), i64::MAX);
-    assert_eq!(Resolution(6).nanoseconds(0, i64::MIN), i64::MIN);
-}
-
-#[test]
-fn what_is_finer_than_a_microsecond() {
-    let fine: Vec<u8> = (0..=255).filter(|code| Resolution(*code).finer_than_micro()).collect();
-    assert_eq!(fine, (7..128).chain(128 + 20..=255).collect::<Vec<u8>>());
 }
 
 #[test]

@@ -31,20 +31,23 @@ fn quoted(family: Family, packet: &[u8]) -> Vec<u8> {
 }
 
 /// Whether `icmp_send` answers about this packet (RFC 1122 section 3.2.2): not about an ICMP error or an unknown
-/// ICMP type, not to or from a group, broadcast or "this network" address.
+/// ICMP type, not to or from a group, broadcast, loopback or "this network" address (`ip_expire` asks for the
+/// route first, which refuses those).
 fn answerable4(packet: &[u8]) -> bool {
-    const TYPES: u8 = 18;
-    let group = |at: usize| match packet.get(at..at + 4) {
-        Some([255, 255, 255, 255]) | None => true,
-        Some([first, ..]) => *first == 0 || (224..240).contains(first),
-        Some([]) => true,
+    const ICMP: u8 = 1;
+    let special = |at: usize| match packet.get(at..at + 4) {
+        Some([first, ..]) if packet.get(at..at + 4) != Some(&[255; 4]) => {
+            matches!(first, 0 | 127 | 224..240)
+        }
+        _ => true,
     };
-    if group(12) || group(16) {
+    if special(12) || special(16) {
         return false;
     }
     let header = packet.first().map_or(20, |byte| usize::from(byte & 15) * 4);
     match (packet.get(9), packet.get(header)) {
-        (Some(1), Some(kind)) => *kind <= TYPES && !matches!(kind, 3 | 4 | 5 | 11 | 12),
+        // The types that are no errors; unknown ones count as errors.
+        (Some(&ICMP), Some(kind)) => matches!(kind, 0 | 8 | 13..=18),
         _ => true,
     }
 }

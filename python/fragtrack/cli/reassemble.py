@@ -8,7 +8,7 @@ from errno import EBADF
 from typing import TYPE_CHECKING
 
 from fragtrack.cli.status import Status, complain, damage_line
-from fragtrack.cli.values import size
+from fragtrack.cli.values import size, threads
 from fragtrack.config import LIMITS, POLICIES, RECLAIMS
 from fragtrack.errors import ConfigError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from fragtrack.cli.interrupt import Interrupt
-    from fragtrack.files import Summary
+    from fragtrack.summary import Summary
 
 SUMMARY = "rewrite a capture with whole datagrams in place of fragments"
 
@@ -42,6 +42,17 @@ exit status:
   2    wrong usage
   3    nothing could be done; no output is left behind
   130  ended by Ctrl-C; the output is valid, and shorter"""
+
+
+DEFAULTS: dict[str, str | float | None] = {
+    "policy": "linux",
+    "limits": "capture",
+    "timeout4": 30.0,
+    "timeout6": 60.0,
+    "memory": None,
+    "reclaim": None,
+}
+"""The options that decide what comes together."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -80,33 +91,42 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--json", action="store_true", help="print the counts as one JSON object")
     add("-q", "--quiet", action="store_true", help="no summary, no progress bar; only problems")
 
+    add(
+        "--threads",
+        type=threads,
+        default=1,
+        metavar="N",
+        help="2: hashing, compressing and writing get a thread of their own; 3: reading and "
+        "inflating, too; more: the rest compresses .zst; the results are the same (default: 1)",
+    )
+
     group = parser.add_argument_group("how to put together")
     add = group.add_argument
     add(
         "--policy",
         choices=POLICIES,
-        default="linux",
+        default=DEFAULTS["policy"],
         metavar="NAME",
         help=f"who wins where fragments overlap: {', '.join(POLICIES)} (default: linux)",
     )
     add(
         "--timeout4",
         type=float,
-        default=30.0,
+        default=DEFAULTS["timeout4"],
         metavar="SECONDS",
         help="how long an IPv4 datagram may stay incomplete (default: 30)",
     )
     add(
         "--timeout6",
         type=float,
-        default=60.0,
+        default=DEFAULTS["timeout6"],
         metavar="SECONDS",
         help="the same for IPv6 (default: 60)",
     )
     add(
         "--limits",
         choices=LIMITS,
-        default="capture",
+        default=DEFAULTS["limits"],
         help="capture: all that can be put together (default); kernel: what the host would have "
         "done: 4 MiB, refuse, distance 64, checksums verified",
     )
@@ -139,16 +159,12 @@ def run(args: Namespace) -> int:
         summary = reassemble(
             args.inputs,
             args.output,
-            policy=args.policy,
-            limits=args.limits,
-            timeout4=args.timeout4,
-            timeout6=args.timeout6,
-            memory=args.memory,
-            reclaim=args.reclaim,
+            **{name: getattr(args, name) for name in DEFAULTS},
             incomplete=args.incomplete,
             datagrams=args.datagrams,
             sha256=args.hash,
             format=args.format,
+            threads=args.threads,
             progress=bar,
             stopped=interrupt,
         )
@@ -204,10 +220,20 @@ def _show(args: Namespace, summary: Summary) -> None:
             _shown(args.output),
             _shown(args.datagrams),
             keep=args.incomplete == "keep",
+            options=_options(args),
         )
         print_summary(summary, places, stream)
     if stream is not None:
         stream.flush()
+
+
+def _options(args: Namespace) -> tuple[str, ...]:
+    given = {name: getattr(args, name) for name in DEFAULTS}
+    return tuple(
+        f"--{name} {value:g}" if isinstance(value, float) else f"--{name} {value}"
+        for name, value in given.items()
+        if value != DEFAULTS[name]
+    )
 
 
 def _shown(target: str | None) -> str | None:
@@ -215,8 +241,8 @@ def _shown(target: str | None) -> str | None:
 
 
 def _status(args: Namespace, summary: Summary, interrupt: Interrupt) -> int:
-    if summary.damaged is not None:
-        complain(f"{damage_line(summary.damaged)}; all that could be read was processed")
+    for damage in summary.damages:
+        complain(f"{damage_line(damage)}; all that could be read was processed")
     if summary.interrupted and interrupt.signal is not None:
         where = " and ".join(
             os.fspath(name) for name in (args.output, args.datagrams) if name not in (None, "-")
@@ -228,7 +254,7 @@ def _status(args: Namespace, summary: Summary, interrupt: Interrupt) -> int:
         else:
             complain("interrupted: the counts are those up to there")
         return Status.SIGNAL + interrupt.signal
-    return Status.DONE if summary.damaged is None else Status.DAMAGED
+    return Status.DAMAGED if summary.damages else Status.DONE
 
 
 def _ignore(_: str) -> None:

@@ -9,10 +9,10 @@ from fragtrack.cli.values import bytes_text, plural
 from fragtrack.events import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import TextIO
 
-    from fragtrack.files import Summary
+    from fragtrack.summary import Summary
 
 BOLD, YELLOW, PLAIN = "\033[1m", "\033[33m", "\033[0m"
 
@@ -40,8 +40,19 @@ MEANING: dict[Reason, str] = {
 }
 """What a reason means to whoever reads the summary, and what to do about it."""
 
-POLICY_COST = (Reason.overlap, Reason.abandoned)
-LIMITS_COST = (Reason.too_far, Reason.memory, Reason.evicted, Reason.checksum)
+COSTS: dict[str, tuple[Reason, ...]] = {
+    "The policy": (Reason.overlap, Reason.abandoned),
+    "The limits": (Reason.too_far, Reason.evicted, Reason.memory, Reason.checksum),
+    "What a host refuses": (
+        Reason.last_conflict,
+        Reason.past_last,
+        Reason.empty,
+        Reason.ecn,
+        Reason.oversize,
+        Reason.nested,
+    ),
+}
+"""Who gave up, or refused, what might have come together: and for which reasons."""
 
 ANOMALIES = {
     "bad_checksum": (
@@ -52,12 +63,16 @@ ANOMALIES = {
 
 
 class Places(NamedTuple):
-    """Where things came from and went, as the user wrote it; None where not asked for."""
+    """Where things came from and went, as the user wrote it; None where not asked for.
+
+    `options` are those that decide what comes together, to say in a command that shows more.
+    """
 
     inputs: tuple[str, ...]
     output: str | None
     table: str | None
     keep: bool
+    options: tuple[str, ...] = ()
 
 
 def print_summary(summary: Summary, places: Places, stream: TextIO) -> None:
@@ -115,21 +130,34 @@ def _outputs(summary: Summary, places: Places) -> Iterator[str]:
 
 
 def _cost(summary: Summary, places: Places) -> Iterator[str]:
-    """Say what the choices of the user cost, and where to see which datagrams."""
-    costs = []
-    for what, reasons in (("policy", POLICY_COST), ("limits", LIMITS_COST)):
-        hit = {r.name: n for r in reasons if (n := summary.reasons.get(r.name, 0))}
-        if hit:
-            detail = ", ".join(f"{name} {count:,}" for name, count in hit.items())
-            costs.append(f"the {what} cost {plural(sum(hit.values()), 'fragment')} ({detail})")
+    """Say what was given up on purpose, in datagrams, and where to see which."""
+    costs = [line for who, reasons in COSTS.items() if (line := _cost_line(who, reasons, summary))]
     if not costs:
         return
-    text = "; ".join(costs)
-    yield f"  note       {text[0].upper()}{text[1:]}."
     if places.table is None:
-        yield f"             To see which datagrams: {_table_command(places)}"
+        costs.append(f"To see which: {_table_command(places)}")
     else:
-        yield f"             Which datagrams: see 'outcome' in {places.table}"
+        costs.append(f"To see which: 'outcome' in {places.table}")
+    for number, line in enumerate(costs):
+        yield f"  {'' if number else 'note':9}  {line}"
+
+
+def _cost_line(who: str, reasons: Iterable[Reason], summary: Summary) -> str | None:
+    """Say how many datagrams, or how many fragments where they were refused before."""
+    lost = {r.name: n for r in reasons if (n := summary.given_up.get(r.name, 0))}
+    alone = {
+        r.name: n for r in reasons if r.name not in lost and (n := summary.reasons.get(r.name, 0))
+    }
+    parts = []
+    if lost:
+        parts.append(f"cost {plural(sum(lost.values()), 'datagram')} ({_counts(lost)})")
+    if alone:
+        parts.append(f"kept out {plural(sum(alone.values()), 'fragment')} ({_counts(alone)})")
+    return f"{who} {' and '.join(parts)}." if parts else None
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 def _table_command(places: Places) -> str:
@@ -138,9 +166,10 @@ def _table_command(places: Places) -> str:
 
     if "standard input" in places.inputs:
         return "add --datagrams lost.jsonl"
-    names = " ".join(quote(name) for name in places.inputs[:3])
-    more = " ..." if len(places.inputs) > 3 else ""
-    return f"fragtrack reassemble {names}{more} --datagrams lost.jsonl"
+    names = [quote(name) for name in places.inputs[:3]]
+    more = ["..."] if len(places.inputs) > 3 else []
+    options = [*places.options, "--datagrams lost.jsonl"]
+    return " ".join(["fragtrack reassemble", *names, *more, *options])
 
 
 def _colorful(stream: TextIO) -> bool:

@@ -19,6 +19,13 @@ def size(text: str) -> int:
     return int(float(number) * factor) if "." in number else int(number) * factor
 
 
+def threads(text: str) -> int:
+    """Read a number of threads: 1 or more."""
+    if not re.fullmatch(r"0*[1-9]\d{0,3}", text):
+        raise ArgumentTypeError(f"{text!r} is no number of threads; write 1 or more")
+    return int(text)
+
+
 def bytes_text(count: int) -> str:
     """Show a number of bytes with the unit that fits."""
     value = float(count)

@@ -77,6 +77,8 @@ class Reader:
         OSError
             If the descriptor cannot be read.
         """
+        if self._stopping:
+            return b""
         if self._seen:
             data, self._seen = self._seen[:count], self._seen[count:]
         else:
@@ -96,8 +98,6 @@ class Reader:
 
     def _more(self, count: int) -> bytes:
         origin = self._origin
-        if self._stopping:
-            return b""
         if not isinstance(origin, int):
             # read1 gives what is there; read would wait for all of it
             read: Callable[[int], bytes] = getattr(origin, "read1", None) or origin.read
