@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import generate
 import harness
 import seeds
+import wrap
 from harness import FindingError, differ
 from mutate import mutate, spans
 
@@ -57,7 +58,7 @@ class Captures:
         inputs = []
         for _ in range(random.choice([1, 1, 1, 1, 1, 2, 3])):
             if random.random() < 0.75:
-                data = generate.capture(random, random.choice([2, 5, 12, 30]))
+                data = wrap.capture(random, random.choice([2, 5, 12, 30]))
             else:
                 data = random.choice(known())
             if random.random() < 0.7:
@@ -113,11 +114,11 @@ class Captures:
         harness.native(work)
         second = Result()
         self._rewrite(Rewriter, second, _feed_whole)
-        if first.error is None or second.error is None:
-            differ("damaged", first.damaged, second.damaged)
-            differ("error", first.error, second.error)
-            differ("summary", first.summary, second.summary)
         differ("error", first.error, second.error)
+        if first.error is None:
+            # How far an input was read when the output refused a frame is left to the backend.
+            differ("damaged", first.damaged, second.damaged)
+            differ("summary", first.summary, second.summary)
         differ("rows", first.rows, second.rows)
         differ("output", first.output, second.output)
         if first.error is None and self.output is not None:

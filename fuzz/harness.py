@@ -203,7 +203,7 @@ class _Run:
         file = self.artifacts / f"{self.name}-{self.seed}-{number}.json"
         file.write_text(json.dumps(case.fields(), indent=1) + "\n")
         print(f"{self.name}: FINDING in case {number}: {why[:3000]}")
-        print(f"  replay: PYTHONPATH=python python {sys.argv[0]} {file}")
+        print(f"  replay: .venv/bin/python {sys.argv[0]} {file}")
 
 
 def _with(number: int, case: Case, why: str) -> tuple[Case, int, str]:

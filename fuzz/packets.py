@@ -47,7 +47,8 @@ class Packets:
         count = random.choice([3, 8, 20, 20, 40, 40, 120, 400])
         domains = random.choice([[0], [0, 0, 0, 1 << 48 | 7], [0, 4 << 48 | (1 << 48) - 1]])
         steps = []
-        moments = generate.times(random, count)
+        wild = random.random() < 0.05
+        moments = (generate.wild_times if wild else generate.times)(random, count)
         for packet, time in zip(generate.packets(random, count), moments, strict=True):
             other = random.random()
             if other < 0.02:

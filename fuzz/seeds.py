@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-import generate
+import wrap
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT / "examples", ROOT / "tests" / "data", ROOT.parent / "shared" / "captures")
@@ -26,7 +26,7 @@ def captures() -> list[bytes]:
         for path in sorted(folder.rglob("*"))
         if path.suffix in (".pcap", ".pcapng") and path.stat().st_size <= LONGEST
     ]
-    drawn = [generate.capture(Random(seed), 6 + seed % 20) for seed in range(DRAWN)]
+    drawn = [wrap.capture(Random(seed), 6 + seed % 20) for seed in range(DRAWN)]
     return [path.read_bytes() for path in files] + [data for data in drawn if len(data) <= LONGEST]
 
 

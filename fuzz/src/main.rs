@@ -98,8 +98,11 @@ fn fuzz(seconds: u64, corpus: &Path, artifacts: &Path, seed: u64) -> ExitCode {
     for path in &paths {
         let Ok(input) = fs::read(path) else { continue };
         note(&mut found, artifacts, &input, attempt(&input));
-        coverage.take();
-        inputs.push(input);
+        if coverage.take() {
+            inputs.push(input);
+        } else if is_learned(path) {
+            let _ = fs::remove_file(path);
+        }
     }
     if inputs.is_empty() {
         inputs.push(vec![0; SETTINGS]);
@@ -138,12 +141,19 @@ fn fuzz(seconds: u64, corpus: &Path, artifacts: &Path, seed: u64) -> ExitCode {
     ExitCode::from(u8::from(!found.is_empty()))
 }
 
+/// Whether a file of the corpus was put there by an earlier run: 16 hexadecimal digits.
+fn is_learned(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// Saves a finding, the first of its kind.
 fn note(found: &mut BTreeSet<String>, artifacts: &Path, input: &[u8], result: Result<(), String>) {
     let Err(why) = result else { return };
     // Numbers differ from one input to the next; the place of a panic is in the first line.
     let digits = if why.contains("panicked") { "" } else { "0123456789" };
-    let kind: String = why.lines().next().unwrap_or_default().chars().filter(|c| !digits.contains(*c)).take(80).collect();
+    let kind: String =
+        why.lines().next().unwrap_or_default().chars().filter(|c| !digits.contains(*c)).take(80).collect();
     if found.insert(kind) {
         save(artifacts, input, &why);
     }

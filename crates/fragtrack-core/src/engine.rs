@@ -87,6 +87,8 @@ pub struct Engine {
     tables: [Table; 2],
     totals: Totals,
     slices: Vec<Slice>,
+    /// Number of the frame after the last one.
+    next: u64,
 }
 
 /// What is the same for all frames of a batch while they are placed.
@@ -105,7 +107,7 @@ impl Engine {
     pub fn new(config: Config, detailed: bool) -> Self {
         let tables =
             [Table::new(&config, Family::V4, detailed), Table::new(&config, Family::V6, detailed)];
-        Self { config, tables, totals: Totals::default(), slices: Vec::new() }
+        Self { config, tables, totals: Totals::default(), slices: Vec::new(), next: 0 }
     }
 
     /// The table of a family.
@@ -191,6 +193,7 @@ impl Engine {
         sink: &mut S,
         mut stage: impl FnMut(&mut Self, &Frame, &mut Staged),
     ) {
+        self.next = batch.first.saturating_add(batch.frames.len() as u64);
         let (mut one, mut other) = (Block::new(), Block::new());
         let (mut now, mut ahead) = (&mut one, &mut other);
         let mut blocks = batch.frames.chunks(BLOCK);
@@ -227,6 +230,7 @@ impl Engine {
     /// may be dropped, too). The batch has one frame, which is the packet.
     pub fn push<S: Sink>(&mut self, batch: Batch<'_>, domain: u64, sink: &mut S) {
         let mut staged = UNSTAGED;
+        self.next = batch.first.saturating_add(1);
         let Some(frame) = batch.frames.first() else { return };
         self.stage_packet(batch.segment, domain, true, &mut staged);
         self.place(Context { batch: &batch, at: 0, frame, number: batch.first }, &staged, sink);
@@ -343,7 +347,7 @@ impl Engine {
             ip: (staged.ip + u32::from(frame.head)) as u16,
             origin: batch.origin,
             frame: number,
-            captured: frame.captured,
+            charged: frame.charge(),
             packet: frame.captured - staged.ip,
         };
         let table = self.table_mut(family);
@@ -407,7 +411,7 @@ impl Engine {
             table.slices(queue, &mut slices);
             let mut located = Located { ip: staged.ip as usize, ..Located::default() };
             // Ethernet with IP right inside has nothing more to tell.
-            if located.ip != 14
+            if (frame.link.0, located.ip) != (1, 14)
                 && let Some(found) = located_again(batch.segment, frame)
             {
                 located = found;
@@ -546,14 +550,14 @@ impl Engine {
     pub fn advance<S: Sink>(&mut self, segment: &[u8], time: i64, sink: &mut S) {
         let [v4, v6] = &mut self.tables;
         if v4.tick(time) | v6.tick(time) {
-            self.show_ended(segment, 0, sink);
+            self.show_ended(segment, self.next, sink);
         }
     }
 
     /// Everything open is given up.
     pub fn flush<S: Sink>(&mut self, segment: &[u8], sink: &mut S) {
         self.tables.iter_mut().for_each(Table::flush);
-        self.show_ended(segment, 0, sink);
+        self.show_ended(segment, self.next, sink);
     }
 
     /// The transient segments of the last batches go away: what is still held of them is copied.

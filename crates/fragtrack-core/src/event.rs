@@ -181,9 +181,19 @@ impl<'a> Datagram<'a> {
         })
     }
 
-    /// Whether a fragment may supply more than one range (policies that split pieces).
+    /// The same, each frame once.
     #[must_use]
-    pub fn splits(&self) -> bool {
+    pub fn distinct_frames(&self) -> Vec<u64> {
+        let frames: Vec<u64> = self.frames().collect();
+        if !self.splits() {
+            return frames;
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        frames.into_iter().filter(|number| seen.insert(*number)).collect()
+    }
+
+    /// Whether a fragment may supply more than one range (policies that split pieces).
+    fn splits(&self) -> bool {
         self.view.table.pieces(self.view.queue).is_some()
     }
 

@@ -30,3 +30,17 @@ pub struct Frame {
     /// How to read the frame's first bytes.
     pub link: LinkType,
 }
+
+/// Bytes around a frame in its record that cost nothing to hold.
+const FREE: u32 = 128;
+
+impl Frame {
+    /// Bytes that holding the record is charged for: the captured ones, and what is unusually much around them
+    /// (options of a pcapng block).
+    #[inline(always)]
+    #[must_use]
+    pub const fn charge(&self) -> u32 {
+        let around = self.record.saturating_sub(self.captured);
+        self.captured.saturating_add(around.saturating_sub(FREE))
+    }
+}

@@ -54,7 +54,7 @@ impl Columns {
             lengths: numbers(py, lengths)?,
             times: match column::<i64>(py, times) {
                 Ok(times) => times,
-                Err(_) => numbers(py, times)?.into_iter().map(|n| n as i64).collect(),
+                Err(_) => numbers(py, times)?.into_iter().map(i64::try_from).collect::<Result<_, _>>()?,
             },
         };
         let count = columns.offsets.len();
@@ -228,16 +228,17 @@ impl Sink for Taken {
     }
 }
 
-/// What became of a batch of packets; see `fragtrack.Reassembler.push_batch`.
+/// What became of a batch of packets; see `fragtrack.Reassembler.push_batch`. It keeps the buffer, which nobody may
+/// write to as long as packets are asked for.
 #[pyclass(frozen, module = "fragtrack._core")]
 pub(crate) struct Batch {
-    buffer: Py<PyAny>,
+    buffer: Bytes,
     taken: Taken,
     packets: PyOnceLock<Py<PyBytes>>,
 }
 
 impl Batch {
-    pub(crate) const fn new(buffer: Py<PyAny>, taken: Taken) -> Self {
+    pub(crate) const fn new(buffer: Bytes, taken: Taken) -> Self {
         Self { buffer, taken, packets: PyOnceLock::new() }
     }
 }
@@ -328,11 +329,11 @@ impl Batch {
     fn packets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let made = self.packets.get_or_try_init(py, || {
             let length = self.taken.ends().last().copied().unwrap_or(0);
-            let bytes = Bytes::of(self.buffer.bind(py))?;
+            let bytes = self.buffer.as_slice();
             let packets = PyBytes::new_with(py, length as usize, |to| {
                 let mut end = 0;
                 for at in 0..self.taken.completed.len() {
-                    for part in self.taken.parts(at, bytes.as_slice()) {
+                    for part in self.taken.parts(at, bytes) {
                         let start = end;
                         end += part.len();
                         if let Some(to) = to.get_mut(start..end) {
@@ -370,8 +371,7 @@ impl Batch {
         if i >= count {
             return Err(PyIndexError::new_err(format!("there are {count} datagrams")));
         }
-        let bytes = Bytes::of(self.buffer.bind(py))?;
-        let parts: Vec<&[u8]> = self.taken.parts(i, bytes.as_slice()).collect();
+        let parts: Vec<&[u8]> = self.taken.parts(i, self.buffer.as_slice()).collect();
         Ok(PyBytes::new(py, &parts.concat()))
     }
 

@@ -119,14 +119,7 @@ pub(crate) struct Whole {
 
 impl Whole {
     pub(crate) fn of(datagram: &Datagram<'_>) -> Self {
-        let mut frames: Vec<u64> = Vec::new();
-        for number in datagram.frames() {
-            // A fragment that supplies two ranges is named once; only policies that split pieces make that.
-            if frames.last() != Some(&number) && !(datagram.splits() && frames.contains(&number)) {
-                frames.push(number);
-            }
-        }
-        Self { key: datagram.key(), frames, times: datagram.times(), payload: datagram.payload_len() }
+        Self { key: datagram.key(), frames: datagram.distinct_frames(), times: datagram.times(), payload: datagram.payload_len() }
     }
 
     pub(crate) fn object<'py>(&self, py: Python<'py>, packet: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {

@@ -2,11 +2,12 @@
 
 use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
 use fragtrack_core::engine::Batch as Frames;
+use fragtrack_core::frag::queue::DOMAIN;
 use fragtrack_core::icmp::IcmpError;
 use fragtrack_core::reason::Reason;
 use fragtrack_core::wire::{Family, ipv4, ipv6};
 use fragtrack_core::{Engine, Frame, LinkType};
-use pyo3::exceptions::{PyAssertionError, PyTypeError};
+use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -108,7 +109,11 @@ impl Reassembler {
             return self.push_bytes(py, bytes.as_bytes(), Some(bytes), time_ns, domain);
         }
         let buffer = Bytes::of(packet)?;
-        self.push_bytes(py, buffer.as_slice(), None, time_ns, domain)
+        if buffer.is_read_only() {
+            return self.push_bytes(py, buffer.as_slice(), None, time_ns, domain);
+        }
+        let copy = buffer.copy(py)?;
+        self.push_bytes(py, &copy, None, time_ns, domain)
     }
 
     /// Takes many packets of one buffer; see `fragtrack.Reassembler.push_batch`.
@@ -122,13 +127,14 @@ impl Reassembler {
         times_ns: &Bound<'_, PyAny>,
         domain: u64,
     ) -> PyResult<Batch> {
+        check_domain(domain)?;
         let bytes = Bytes::of(buffer)?;
         let columns = Columns::read(py, offsets, lengths, times_ns, bytes.as_slice().len())?;
         let first = self.pushed + 1;
         self.pushed += columns.len() as u64;
         let engine = &mut self.engine;
         let taken = py.detach(|| columns.run(engine, bytes.as_slice(), first, domain));
-        Ok(Batch::new(buffer.clone().unbind(), taken))
+        Ok(Batch::new(bytes, taken))
     }
 
     /// Time passes: what ends.
@@ -186,6 +192,14 @@ impl Reassembler {
     }
 }
 
+/// A domain shares its word with the IPv4 protocol.
+fn check_domain(domain: u64) -> PyResult<()> {
+    if domain > DOMAIN {
+        return Err(PyValueError::new_err(format!("domain: {domain} is not below 2**56")));
+    }
+    Ok(())
+}
+
 fn family_counters<'py>(py: Python<'py>, engine: &Engine, family: Family) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in engine.counters(family).named() {
@@ -216,6 +230,7 @@ impl Reassembler {
         domain: u64,
     ) -> PyResult<Bound<'py, Outcome>> {
         let length = u32::try_from(bytes.len()).map_err(|_| PyTypeError::new_err("a packet of 4 GiB"))?;
+        check_domain(domain)?;
         self.pushed += 1;
         let frame =
             Frame { start: 0, time, record: length, captured: length, wire: length, head: 0, link: LinkType(101) };

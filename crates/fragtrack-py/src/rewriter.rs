@@ -55,6 +55,7 @@ impl Rewriter {
 
     /// Begins an input; its frames are numbered from 1.
     fn begin(&mut self, name: String) {
+        self.end();
         self.inner.begin(&name);
         self.name = name;
     }
@@ -80,6 +81,11 @@ impl Rewriter {
         if start > stop || stop > bytes.len() {
             let length = bytes.len();
             return Err(PyValueError::new_err(format!("[{start}, {stop}) is not in a buffer of {length} bytes")));
+        }
+        if let Some(before) = &self.stable
+            && !core::ptr::eq(before.as_slice(), bytes)
+        {
+            return Err(PyValueError::new_err("another buffer in the same input, though the first was to stay"));
         }
         let input = Input { bytes, start, stop, tail: Tail::from(r#final) };
         let kind = if stable { Buffer::Stays } else { Buffer::Goes };

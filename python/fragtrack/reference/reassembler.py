@@ -23,6 +23,8 @@ from fragtrack.reference.table import Limits, Table
 if TYPE_CHECKING:
     from fragtrack.config import ReassemblyConfig
 
+DOMAIN_BITS = 56
+
 
 def is_fragment(packet: View) -> bool:
     """Tell whether a packet is a fragment, as far as its bytes show.
@@ -90,8 +92,15 @@ class Reassembler:
         time_ns : int
             When it was captured, nanoseconds.
         domain : int
-            Key beyond IP; fragments of different domains never mix.
+            Key beyond IP, below 2**56; fragments of different domains never mix.
+
+        Raises
+        ------
+        ValueError
+            If the domain is out of range.
         """
+        if not 0 <= domain < 1 << DOMAIN_BITS:
+            raise ValueError(f"domain: {domain} is not below 2**{DOMAIN_BITS}")
         self._pushed += 1
         data = bytes(packet)
         return self.handle(data, time_ns, domain, number=self._pushed, cost=len(data))
@@ -209,7 +218,7 @@ class Reassembler:
         if isinstance(queue, Outcome):
             return queue
         table = self._tables[4]
-        if table.too_far(queue):  # also draws a number for what is dropped below
+        if table.too_far(queue):
             self._ledger.count(4, "ReasmFails")
             self._ledger.give_up(queue, Reason.too_far)
             table.restart(queue, arrival.time)
@@ -241,8 +250,6 @@ class Reassembler:
         queue = self._lookup(arrival, fragment)
         if isinstance(queue, Outcome):
             return queue
-        if queue.poisoned:
-            return self._ledger.drop(Reason.abandoned)
         # Both leave the queue open, even if it was created for this fragment and is empty.
         if fragment.end > ipv6.MAX_PAYLOAD:
             return self._problem(Reason.oversize, packet, icmp.ERRONEOUS_FIELD, at + 2)
@@ -265,8 +272,6 @@ class Reassembler:
         queue = self._lookup(arrival, fragment)
         if isinstance(queue, Outcome):
             return queue
-        if queue.poisoned:
-            return self._ledger.drop(Reason.abandoned)
         if fragment.end > ipv6.MAX_PAYLOAD:
             return self._ledger.drop(Reason.oversize)
         if fragment.unaligned:
@@ -303,12 +308,14 @@ class Reassembler:
             table.remove(found)
             self._ends.expire(found)
             found = None
-        return found or table.open(key, fragment.protocol, arrival.time)
+        if found is None:
+            return table.open(key, fragment.protocol, arrival.time)
+        # As ip_frag_queue treats a queue that is complete already: before anything is looked at,
+        # and without a number for max_dist.
+        return self._ledger.drop(Reason.abandoned) if found.poisoned else found
 
     def _queue(self, queue: Queue, arrival: Arrival, fragment: Fragment) -> Outcome:
         """Put a fragment into its queue, or refuse it (``ip_frag_queue`` and its IPv6 twins)."""
-        if queue.poisoned:
-            return self._ledger.drop(Reason.abandoned)
         decision = queue.decide(fragment, self._policy, self._options)
         if decision.reason is None:
             size = fragment_cost(self._config.limits, len(arrival.packet), arrival.cost)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Rewriter"]
 
 BUDGET = 1 << 20
+FREE = 128  # bytes around a frame in its record that cost nothing to hold
 
 
 class Rewriter:
@@ -223,7 +224,7 @@ class Rewriter:
             record.time,
             place.domain,
             number=self._number,
-            cost=record.captured,
+            cost=record.captured + max(0, len(record.data) - record.captured - FREE),
             frame=record,
         )
         if outcome.kind != "whole":

@@ -23,17 +23,10 @@ pub struct Row {
 
 impl Row {
     pub(super) fn complete(datagram: &Datagram<'_>, packet: Option<Vec<u8>>) -> Self {
-        let mut frames: Vec<u64> = Vec::new();
-        for number in datagram.frames() {
-            // One that supplies two ranges is named once; only policies that split pieces make it.
-            if frames.last() != Some(&number) && !(datagram.splits() && frames.contains(&number)) {
-                frames.push(number);
-            }
-        }
         Self {
             key: datagram.key(),
             times: datagram.times(),
-            frames,
+            frames: datagram.distinct_frames(),
             length: u32::try_from(datagram.payload_len()).unwrap_or(u32::MAX),
             reason: None,
             packet,

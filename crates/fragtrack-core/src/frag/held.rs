@@ -71,8 +71,8 @@ pub struct Record {
     pub origin: u32,
     /// Number of the frame.
     pub frame: u64,
-    /// Captured bytes of the frame.
-    pub captured: u32,
+    /// Bytes that holding it is charged for, besides a fixed cost.
+    pub charged: u32,
     /// Captured bytes from the IP header on.
     pub packet: u32,
 }

@@ -7,7 +7,7 @@ use super::held::{Node, Record};
 use super::index::NIL;
 use super::order::Fit;
 use super::order::pieces::Pieces;
-use super::queue::{FIRST, LAST, POISONED, seen};
+use super::queue::{DOMAIN, FIRST, LAST, POISONED, seen};
 use super::rules::{MAX_PACKET, ecn_of, fragment_cost};
 use super::table::{Ended, Table, Verdict};
 use crate::config::{Duplicates, Path, Policy};
@@ -55,11 +55,12 @@ impl Table {
             None => self.create(f, addresses, hash, time),
         };
         self.latest = at;
+        if self.max_dist > 0 {
+            // Also draws a number for what is dropped below.
+            self.check_distance(at, f, time);
+        }
         if self.queue(at).is_some_and(|queue| queue.flags & POISONED != 0) {
             return Verdict::Dropped(Reason::Abandoned);
-        }
-        if self.max_dist > 0 {
-            self.check_distance(at, f, time);
         }
         self.place(at, f, record, time)
     }
@@ -69,13 +70,11 @@ impl Table {
     fn check_distance(&mut self, at: u32, f: &Fragment, time: i64) {
         if self.sources.len() > 2 * self.len() + 1024 {
             // A counter matters only between two fragments of one open queue.
-            let open: BTreeSet<(u32, u64)> = (self.queues.iter())
-                .filter(|queue| queue.seq != 0)
-                .map(|queue| (queue.addresses4().0, queue.domain()))
-                .collect();
+            let open: BTreeSet<(u32, u64)> =
+                self.open().map(|(_, queue)| (queue.addresses4().0, queue.domain())).collect();
             self.sources.retain(|source, _| open.contains(source));
         }
-        let source = ((f.addr >> 32) as u32, f.context & 0x00ff_ffff_ffff_ffff);
+        let source = ((f.addr >> 32) as u32, f.context & DOMAIN);
         let counter = self.sources.entry(source).or_insert(0);
         *counter = counter.wrapping_add(1);
         let now = *counter;

@@ -8,6 +8,8 @@ pub const FIRST: u8 = 1;
 pub const LAST: u8 = 2;
 /// Discarded for an overlap, and kept only to swallow what still comes (RFC 5722).
 pub const POISONED: u8 = 4;
+/// The bits of a context that are the domain; above them is the IPv4 protocol.
+pub const DOMAIN: u64 = (1 << 56) - 1;
 /// The ECN code points seen, a bit each, start at this bit.
 const ECN_SHIFT: u8 = 4;
 
@@ -98,7 +100,7 @@ impl Queue {
     /// The domain, without the protocol.
     #[must_use]
     pub const fn domain(&self) -> u64 {
-        self.context & 0x00ff_ffff_ffff_ffff
+        self.context & DOMAIN
     }
 
     /// The IPv4 protocol.

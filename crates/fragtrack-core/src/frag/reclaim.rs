@@ -1,16 +1,25 @@
 //! What happens at the memory limit. One arm per way; all of them end queues in the order they were made,
 //! or were last added to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::index::NIL;
-use super::table::{Ended, Table};
+use super::queue::DOMAIN;
+use super::table::Table;
+use super::time::is_live;
 use crate::config::Reclaim;
 use crate::reason::Reason;
 use crate::wire::{Addresses, Family, Fragment};
 
 /// Buckets of `bucket-oldest`: those of the kernel's table (`INETFRAGS_HASHSZ`, Linux 3.9 to 4.16).
 const BUCKETS: usize = 1024;
+
+/// The queues of a bucket, oldest first; those that ended are swept when there are many.
+#[derive(Default)]
+pub(super) struct Bucket {
+    entries: VecDeque<(u32, u32)>,
+    prune_at: usize,
+}
 
 impl Table {
     /// The limit is passed: makes room as configured. Whether the fragment may go on.
@@ -19,10 +28,8 @@ impl Table {
         match self.reclaim {
             Reclaim::Refuse => false,
             Reclaim::Lru => {
-                let mut order: Vec<(u64, u32)> = (self.queues.iter().enumerate())
-                    .filter(|(_, queue)| queue.seq != 0)
-                    .map(|(at, _)| (self.detail(at as u32).last_seq, at as u32))
-                    .collect();
+                let mut order: Vec<(u64, u32)> =
+                    self.open().map(|(at, _)| (self.detail(at).last_seq, at)).collect();
                 order.sort_unstable();
                 for (_, at) in order {
                     if self.memory <= self.low() {
@@ -39,9 +46,9 @@ impl Table {
             Reclaim::BucketOldest => {
                 let bucket = self.bucket(f.addr, f.context, f.id, addresses);
                 while self.memory > self.limit
-                    && let Some((at, seq)) = self.buckets.get_mut(bucket).and_then(std::collections::VecDeque::pop_front)
+                    && let Some((at, seq)) = self.buckets.get_mut(bucket).and_then(|bucket| bucket.entries.pop_front())
                 {
-                    if self.queue(at).is_some_and(|queue| queue.seq == seq) {
+                    if is_live(&self.queues, at, seq) {
                         self.evict(at);
                     }
                 }
@@ -56,13 +63,8 @@ impl Table {
     }
 
     fn evict(&mut self, at: u32) {
-        let poisoned = self.queue(at).is_some_and(|queue| queue.flags & super::queue::POISONED != 0);
-        self.detach(at);
-        if poisoned {
-            self.release(at);
-        } else {
+        if self.end(at, Reason::Evicted, false) {
             self.fail();
-            self.ended.push(Ended { queue: at, reason: Reason::Evicted, icmp: false });
         }
     }
 
@@ -73,12 +75,10 @@ impl Table {
     fn evict_fairly(&mut self) {
         let mut open: Vec<(u32, u64)> = Vec::with_capacity(self.len());
         let mut usage: BTreeMap<u64, u64> = BTreeMap::new();
-        for timer in &self.timers {
-            if let Some(queue) = self.queues.get(timer.queue as usize).filter(|queue| queue.seq == timer.seq) {
-                let prefix = self.prefix(timer.queue, queue.addr);
-                *usage.entry(prefix).or_insert(0) += u64::from(queue.cost);
-                open.push((timer.queue, prefix));
-            }
+        for (at, queue) in self.open() {
+            let prefix = self.prefix(at, queue.addr);
+            *usage.entry(prefix).or_insert(0) += u64::from(queue.cost);
+            open.push((at, prefix));
         }
         let (low, share) = (self.low(), self.limit / 8);
         for (at, prefix) in &mut open {
@@ -116,7 +116,7 @@ impl Table {
     }
 
     fn bucket(&self, addr: u64, context: u64, id: u32, addresses: &Addresses) -> usize {
-        let domain = context & 0x00ff_ffff_ffff_ffff;
+        let domain = context & DOMAIN;
         let hash = match self.family {
             Family::V4 => self.hash.hash([addr, domain, u64::from(id) | context >> 56 << 32 | 4 << 40]),
             Family::V6 => {
@@ -134,9 +134,10 @@ impl Table {
         let Some(queue) = self.queue(at).copied() else { return };
         let bucket = self.bucket(queue.addr, queue.context, queue.id, &self.addresses(at));
         let queues = &self.queues;
-        if let Some(entries) = self.buckets.get_mut(bucket) {
-            if entries.len() >= 16 && entries.len().is_power_of_two() {
-                entries.retain(|(at, seq)| queues.get(*at as usize).is_some_and(|queue| queue.seq == *seq));
+        if let Some(Bucket { entries, prune_at }) = self.buckets.get_mut(bucket) {
+            if entries.len() >= *prune_at {
+                entries.retain(|(at, seq)| is_live(queues, *at, *seq));
+                *prune_at = 2 * entries.len().max(8);
             }
             entries.push_back((at, seq));
         }

@@ -11,7 +11,7 @@ pub const MAX_PACKET: u32 = 65_535;
 #[must_use]
 pub const fn fragment_cost(model: CostModel, record: &Record) -> u32 {
     match model {
-        CostModel::Capture => record.captured.saturating_add(192),
+        CostModel::Capture => record.charged.saturating_add(192),
         CostModel::Kernel => kernel_cost(record.packet),
     }
 }
@@ -25,7 +25,7 @@ pub const fn kernel_cost(length: u32) -> u32 {
         641..=1664 => 2304,
         1665..=3712 => 4352,
         3713..=7808 => 8448,
-        _ => 8448 + (length - 7808).div_ceil(4096) * 4096,
+        _ => (length - 7808).div_ceil(4096).saturating_mul(4096).saturating_add(8448),
     }
 }
 

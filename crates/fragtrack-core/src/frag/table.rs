@@ -12,6 +12,7 @@ use super::key::{Multilinear, SipHash};
 use super::order::pieces::Pieces;
 use super::order::runs::Runs;
 use super::queue::{Detail, Queue};
+use super::reclaim::Bucket;
 use super::time::Timer;
 use crate::config::{Config, CostModel, Duplicates, Extent, Path, Policy, Reclaim};
 use crate::prefetch;
@@ -79,7 +80,7 @@ pub struct Table {
     pub(super) pieces: Vec<Pieces>,
     pub(super) free_pieces: Vec<u32>,
     pub(super) timers: VecDeque<Timer>,
-    pub(super) buckets: Vec<VecDeque<(u32, u32)>>,
+    pub(super) buckets: Vec<Bucket>,
     pub(super) clock: i64,
     pub(super) next_deadline: i64,
     pub(super) memory: u64,

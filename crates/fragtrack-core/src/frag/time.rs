@@ -4,7 +4,7 @@
 //! back by more than the timeout is another epoch, and what is open is given up. Deadlines never fall along the order
 //! of creation, so one queue of timers does; entries of queues that ended are skipped, and swept once they are many.
 
-use super::queue::POISONED;
+use super::queue::{POISONED, Queue};
 use super::table::{Ended, Table};
 use crate::config::Reclaim;
 use crate::reason::Reason;
@@ -14,7 +14,13 @@ use crate::reason::Reason;
 pub(super) struct Timer {
     pub(super) queue: u32,
     pub(super) seq: u32,
-    pub(super) deadline: i64,
+    /// The clock when it was started. (A deadline might not fit: times near the end of their range occur.)
+    pub(super) start: i64,
+}
+
+/// Whether queue `at` is still the one that was made as number `seq`.
+pub(super) fn is_live(queues: &[Queue], at: u32, seq: u32) -> bool {
+    queues.get(at as usize).is_some_and(|queue| queue.seq == seq)
 }
 
 impl Table {
@@ -45,7 +51,7 @@ impl Table {
             self.clock = time;
             while let Some(timer) = self.timers.front().copied() {
                 let current = self.is_current(timer);
-                if current && timer.deadline > time {
+                if current && time.saturating_sub(timer.start) < self.timeout {
                     break;
                 }
                 self.timers.pop_front();
@@ -54,37 +60,49 @@ impl Table {
                 }
             }
         }
-        self.next_deadline = self.timers.front().map_or(i64::MAX, |timer| timer.deadline);
+        self.next_deadline = self.timers.front().map_or(i64::MAX, |timer| timer.start.saturating_add(self.timeout));
         !self.ended.is_empty()
     }
 
     pub(super) fn is_current(&self, timer: Timer) -> bool {
-        self.queues.get(timer.queue as usize).is_some_and(|queue| queue.seq == timer.seq)
+        is_live(&self.queues, timer.queue, timer.seq)
     }
 
     /// The timer of a queue has run out (`ip_expire`, `ip6frag_expire_frag_queue`).
     pub(super) fn expire(&mut self, at: u32, icmp: bool) {
+        if self.end(at, Reason::Timeout, icmp) {
+            self.counters.reasm_timeout += 1;
+            self.counters.reasm_fails += 1;
+        }
+    }
+
+    /// Ends a queue by itself. A poisoned one ends in silence, uncounted: it was told of when it was poisoned.
+    /// Whether it is told of.
+    pub(super) fn end(&mut self, at: u32, reason: Reason, icmp: bool) -> bool {
         let poisoned = self.queue(at).is_some_and(|queue| queue.flags & POISONED != 0);
         self.detach(at);
         if poisoned {
             self.release(at);
         } else {
-            self.counters.reasm_timeout += 1;
-            self.counters.reasm_fails += 1;
-            self.ended.push(Ended { queue: at, reason: Reason::Timeout, icmp });
+            self.ended.push(Ended { queue: at, reason, icmp });
         }
+        !poisoned
+    }
+
+    /// Every live queue, in the order of creation.
+    pub(super) fn open(&self) -> impl Iterator<Item = (u32, &Queue)> {
+        self.timers.iter().filter(|timer| self.is_current(**timer)).filter_map(|timer| Some((timer.queue, self.queue(timer.queue)?)))
     }
 
     pub(super) fn start_timer(&mut self, queue: u32, seq: u32) {
         if self.timers.len() > 2 * self.len() + 1024 {
             let queues = &self.queues;
-            self.timers.retain(|timer| queues.get(timer.queue as usize).is_some_and(|q| q.seq == timer.seq));
+            self.timers.retain(|timer| is_live(queues, timer.queue, timer.seq));
         }
-        let deadline = self.clock.saturating_add(self.timeout);
         if self.timers.is_empty() {
-            self.next_deadline = deadline;
+            self.next_deadline = self.clock.saturating_add(self.timeout);
         }
-        self.timers.push_back(Timer { queue, seq, deadline });
+        self.timers.push_back(Timer { queue, seq, start: self.clock });
         if self.reclaim == Reclaim::BucketOldest {
             self.enter_bucket(queue, seq);
         }
@@ -99,13 +117,7 @@ impl Table {
     pub fn flush(&mut self) {
         while let Some(timer) = self.timers.pop_front() {
             if self.is_current(timer) {
-                let poisoned = self.queue(timer.queue).is_some_and(|queue| queue.flags & POISONED != 0);
-                self.detach(timer.queue);
-                if poisoned {
-                    self.release(timer.queue);
-                } else {
-                    self.ended.push(Ended { queue: timer.queue, reason: Reason::End, icmp: false });
-                }
+                self.end(timer.queue, Reason::End, false);
             }
         }
         // Nothing is open: time may start anew.
