@@ -170,6 +170,7 @@ class _Run:
     def _work(self, first: int, end: float) -> int:
         """Run cases until time is up; 0 is the exit status then, 3 after a failure of its own."""
         kinds: set[str] = set()
+        (before,) = struct.unpack("<Q", self.shared[8:])
         number, base = first, 0
         try:
             while time.monotonic() < end and len(kinds) < ENOUGH:
@@ -177,21 +178,23 @@ class _Run:
                 faulthandler.dump_traceback_later(HANG, exit=True)
                 case = self._draw(number)
                 why = _attempt(case)
-                faulthandler.cancel_dump_traceback_later()
+                faulthandler.dump_traceback_later(HANG + SHRINK, exit=True)
                 if number - first == SETTLED:
                     base = _resident()
                 elif base and number % 200 == 0 and _resident() - base > GROWTH:
                     why, base = why or f"memory: grown to {_resident() >> 20} MiB", 0
                 if why is not None and _kind_of(why) not in kinds:
                     kinds.add(_kind_of(why))
-                    self.shared[8:] = struct.pack("<Q", len(kinds))
-                    self._save(*_with(number, *shrink(case, why)))
+                    self.shared[8:] = struct.pack("<Q", before + len(kinds))
+                    small, why = shrink(case, why)
+                    self._save(small, number, why)
+                faulthandler.cancel_dump_traceback_later()
                 number += 1
         except KeyboardInterrupt:
             pass
         except BaseException:  # noqa: BLE001 - of the fuzzing itself
             traceback.print_exc()
-            self.shared[8:] = struct.pack("<Q", len(kinds) + 1)
+            self.shared[8:] = struct.pack("<Q", before + len(kinds) + 1)
             return 3
         finally:
             sys.stdout.flush()
@@ -204,10 +207,6 @@ class _Run:
         file.write_text(json.dumps(case.fields(), indent=1) + "\n")
         print(f"{self.name}: FINDING in case {number}: {why[:3000]}")
         print(f"  replay: .venv/bin/python {sys.argv[0]} {file}")
-
-
-def _with(number: int, case: Case, why: str) -> tuple[Case, int, str]:
-    return case, number, why
 
 
 def _resident() -> int:

@@ -161,6 +161,33 @@ COLUMN_WORDS = {
 }
 
 
+def batch() -> Table:
+    """Return the columns of a batch."""
+    from fragtrack.batch import Batch
+
+    names = [name for name in dir(Batch([])) if not name.startswith("_") and name != "packet"]
+    if set(names) != set(BATCH_WORDS):
+        raise ValueError(f"batch columns without words: {sorted(set(names) ^ set(BATCH_WORDS))}")
+    return Table(("column", "holds"), [(f"`{name}`", words) for name, words in BATCH_WORDS.items()])
+
+
+BATCH_WORDS = {
+    "kinds": "a number per packet: 0 whole, 1 held, 2 complete, 3 dropped (8 bits)",
+    "reasons": "the code of the reason per packet; 0 if it was not dropped (8 bits)",
+    "completed": "which packets completed a datagram, from 0 within the batch (32 bits)",
+    "headers": "bytes: the headers of the whole datagrams, one after the other",
+    "header_ends": "where each header ends in `headers` (64 bits)",
+    "slice_places": "where each slice of payload starts, in its source (64 bits)",
+    "slice_lengths": "bytes of each slice (32 bits)",
+    "slice_sources": "the source of each slice: 0 the buffer that was pushed, 1 `side` (8 bits)",
+    "slice_ends": "where the slices of each datagram end, as a number of slices (64 bits)",
+    "side": "bytes: payloads that do not lie in the buffer, as of fragments from earlier batches",
+    "packets": "bytes: whole datagrams from the IP header on, one after the other",
+    "packet_ends": "where each datagram ends in `packets` (64 bits)",
+    "given_up": "list of `GivenUp`: datagrams that ended incomplete, in the order of their ending",
+}
+
+
 def link_types() -> Table:
     """Return the link types that are decoded."""
     from fragtrack.reference.link import LINKS
@@ -212,6 +239,7 @@ def option(action: argparse.Action) -> tuple[str, str]:
 
 
 TABLES: dict[str, Callable[[], Table]] = {
+    "batch": batch,
     "columns": columns,
     "counters": counters,
     "link-types": link_types,

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 STABLE_INPUTS = 16
 """With more inputs than this, held fragments are copied instead of keeping every file open."""
 
+BUDGET = 1 << 18
+"""Bytes of input for one call of the rewriter. What comes of them is copied twice, by the rewriter
+and by the system; like this it is still in the processor's second cache then."""
+
 HEAD = 32
 """Bytes looked at to tell a capture from something else."""
 
@@ -218,6 +222,7 @@ def _feed(rewriter: Rewriter, witness: Rewriter, source: Source, window: Window)
             final=window.final,
             stable=window.stable,
             base=window.base,
+            budget=BUDGET,
         )
     except CaptureError as error:
         # An input that broke before its first record did so for the reason the source knows.
@@ -225,8 +230,15 @@ def _feed(rewriter: Rewriter, witness: Rewriter, source: Source, window: Window)
             raise CaptureError(*source.damage) from error
         raise
     if witness is not rewriter:
-        final = window.final
-        witness.feed(buffer, start, window.stop, final=final, stable=False, base=window.base)
+        witness.feed(
+            buffer,
+            start,
+            window.stop,
+            final=window.final,
+            stable=False,
+            base=window.base,
+            budget=BUDGET,
+        )
 
 
 def _no_capture(source: Source, head: bytes) -> CaptureError:

@@ -8,13 +8,16 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import zstandard
 
 from fragtrack import pipeline
 from fragtrack.pipeline import DEPTH, Ahead, Behind
+from fragtrack.sinks import open_capture
 from fragtrack.sources import CHUNK, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PATIENCE = 30
 """Seconds until something that should happen at once counts as not happening."""
@@ -206,3 +209,21 @@ def test_a_source_with_a_thread_can_be_closed_in_the_middle(
     assert next(source.windows()).stop > 0
     source.close()
     never.go.set()
+
+
+# ---------------------------------------------------------------------------- threads of zstd
+
+
+def test_threads_of_zstd_give_the_same_content_however_many(tmp_path: Path) -> None:
+    data = b"".join(number.to_bytes(3) for number in range(3 << 20))
+    stored = []
+    for threads in (0, 1, 3):
+        path = tmp_path / f"{threads}.pcap.zst"
+        output = open_capture(path, threads=threads)
+        for at in range(0, len(data), 1_000_000):
+            output.write(data[at : at + 1_000_000])
+        output.finish()
+        output.publish()
+        stored.append(path.read_bytes())
+        assert zstandard.ZstdDecompressor().decompressobj().decompress(stored[-1]) == data
+    assert stored[1] == stored[2]

@@ -83,6 +83,7 @@ def test_a_pcap_without_fragments_comes_out_as_it_is(
         "datagrams": {"complete": 0, "incomplete": 0},
         "written": 5,
         "reasons": {},
+        "given_up": {},
         "anomalies": {},
     }
 

@@ -224,21 +224,6 @@ def test_compressed_outputs_unpack_and_repeat(tmp_path: Path, suffix: str) -> No
     assert UNPACK[suffix](stored[0]) == b"packet " * 50_000
 
 
-def test_threads_of_zstd_give_the_same_content_however_many(tmp_path: Path) -> None:
-    data = b"".join(number.to_bytes(3) for number in range(3 << 20))
-    stored = []
-    for threads in (0, 1, 3):
-        path = tmp_path / f"{threads}.pcap.zst"
-        output = open_capture(path, threads=threads)
-        for at in range(0, len(data), 1_000_000):
-            output.write(data[at : at + 1_000_000])
-        output.finish()
-        output.publish()
-        stored.append(path.read_bytes())
-        assert UNPACK[".zst"](stored[-1]) == data
-    assert stored[1] == stored[2]
-
-
 # ------------------------------------------------------------------------------------- names
 
 

@@ -9,10 +9,11 @@
 use fragtrack_core::prefetch;
 
 /// Pieces of a window: as many misses as a core keeps in flight, about.
-const LANES: usize = 24;
+const LANES: usize = 16;
 
-/// Records in a window, about: what they take in the cache (about three lines each) leaves room.
-const RECORDS: usize = 2_048;
+/// Records in a window, about. More would leave the cache before the walk comes to them when payloads
+/// are copied meanwhile; fewer would have to make up for as many guesses.
+const RECORDS: usize = 1_024;
 
 /// Bytes of a window.
 const SMALLEST: usize = 128 << 10;

@@ -6,11 +6,12 @@
 //! work, and the order of events is that of the frames.
 
 use crate::config::{Checksum, Config};
-use crate::event::{Atomic, Datagram, GivenUp, Killer, Sink, Slice, View, nested};
+use crate::event::{Atomic, Datagram, GivenUp, Killer, Sink, View, nested};
 use crate::frag::held::Record;
 use crate::frag::index::NIL;
 use crate::frag::queue::Queue;
 use crate::frag::table::{Table, Verdict};
+use crate::frag::whole::Slice;
 use crate::frame::{Frame, LinkType};
 use crate::prefetch;
 use crate::reason::Reason;
@@ -289,19 +290,15 @@ impl Engine {
 
     #[inline]
     fn stage6(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged) {
-        match ipv6::decode(packet, domain, self.config.path, host, &mut staged.wide) {
+        match ipv6::decode(packet, domain, self.config.path, host, &mut staged.fragment, &mut staged.wide) {
             ipv6::Decoded::Whole => staged.kind = Kind::Pass,
-            ipv6::Decoded::Fragment(f) => {
-                staged.fragment = f;
+            ipv6::Decoded::Fragment => {
                 staged.kind = Kind::Fragment(Family::V6);
                 let table = self.table(Family::V6);
                 staged.hash = table.hash(&staged.fragment, &staged.wide);
                 table.prefetch_index(staged.hash);
             }
-            ipv6::Decoded::Atomic(f) => {
-                staged.fragment = f;
-                staged.kind = Kind::Atomic;
-            }
+            ipv6::Decoded::Atomic => staged.kind = Kind::Atomic,
             ipv6::Decoded::Fault { reason, problem, fragment } => {
                 let short = packet.len() < ipv6::FIXED;
                 staged.kind = Kind::Fault { family: Family::V6, reason, problem, fragment, short };

@@ -4,22 +4,13 @@ use crate::build;
 use crate::frag::held::Node;
 use crate::frag::queue::Queue;
 use crate::frag::table::Table;
+use crate::frag::whole::Slice;
 use crate::frame::Frame;
 use crate::icmp::IcmpError;
+use crate::prefetch;
 use crate::reason::Reason;
 use crate::wire::link::{self, Located};
 use crate::wire::{Addresses, Family, Fragment, ipv6};
-
-/// A range of a datagram's payload, and the held fragment that supplies it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slice {
-    /// First byte.
-    pub start: u32,
-    /// Behind the last byte.
-    pub end: u32,
-    /// Number of the fragment in the table's store.
-    pub node: u32,
-}
 
 /// Takes events, in the order of frames; `at` is the frame's place in the batch.
 ///
@@ -97,12 +88,6 @@ impl<'a> View<'a> {
         self.record(node).get(ip..ip + node.header()).unwrap_or(&[])
     }
 
-    /// Payload bytes `[start, end)` of the datagram, out of this fragment.
-    fn payload(&self, node: &Node, start: u32, end: u32) -> &'a [u8] {
-        let from = usize::from(node.ip) + node.header() + start.saturating_sub(u32::from(node.start)) as usize;
-        self.record(node).get(from..from + end.saturating_sub(start) as usize).unwrap_or(&[])
-    }
-
     /// Time of the first fragment (of the queue's creation if details are not kept).
     fn first_time(&self) -> i64 {
         self.table.details.get(self.at as usize).map_or(self.queue.created, |detail| detail.first_time)
@@ -126,6 +111,9 @@ impl<'a> View<'a> {
         Key { source, destination, protocol: protocol.copied().unwrap_or(queue.opener), id: queue.id, domain: queue.domain() }
     }
 }
+
+/// Bytes at the start of a payload that are asked for ahead of a copy.
+const START: usize = 256;
 
 /// A whole datagram.
 pub struct Datagram<'a> {
@@ -155,20 +143,11 @@ impl<'a> Datagram<'a> {
     }
 
     /// The ranges it is made of, in order, each with the bytes.
+    #[inline(always)]
     pub fn slices(&self) -> impl Iterator<Item = (Slice, &'a [u8])> {
-        self.slices.iter().filter_map(|slice| {
-            let node = self.view.table.held.node(slice.node)?;
-            Some((*slice, self.view.payload(node, slice.start, slice.end)))
-        })
-    }
-
-    /// The same, each with its place in the segment; `None` if the bytes are a copy.
-    pub fn places(&self) -> impl Iterator<Item = (Slice, Option<u64>, &'a [u8])> {
-        self.slices.iter().filter_map(|slice| {
-            let node = self.view.table.held.node(slice.node)?;
-            let inside = u64::from(node.ip) + node.header() as u64 + u64::from(slice.start) - u64::from(node.start);
-            let place = node.place.position().map(|start| start + inside);
-            Some((*slice, place, self.view.payload(node, slice.start, slice.end)))
+        let View { table, segment, .. } = self.view;
+        self.slices.iter().rev().map(move |slice| {
+            (*slice, table.held.bytes(segment, slice.place, slice.inside as usize, slice.len() as usize))
         })
     }
 
@@ -176,9 +155,7 @@ impl<'a> Datagram<'a> {
     /// comes twice).
     pub fn frames(&self) -> impl Iterator<Item = u64> {
         let current = self.view.current;
-        self.slices.iter().filter_map(move |slice| {
-            Some(number(current, self.view.table.held.node(slice.node)?.frame))
-        })
+        self.slices.iter().rev().map(move |slice| number(current, slice.frame))
     }
 
     /// The same, each frame once.
@@ -223,7 +200,16 @@ impl<'a> Datagram<'a> {
 
     /// Writes the payload.
     pub fn write_payload(&self, out: &mut Vec<u8>) {
-        for (_, bytes) in self.slices() {
+        // Payloads lie far apart: the start of the next one is asked for while this one is copied, up to where
+        // the processor's own prefetching has caught on.
+        let ask = |bytes: &[u8]| (0..bytes.len().min(START)).step_by(64).for_each(|at| prefetch::read(bytes, at));
+        let mut slices = self.slices();
+        let mut next = slices.next();
+        while let Some((_, bytes)) = next {
+            next = slices.next();
+            if let Some((_, bytes)) = next {
+                ask(bytes);
+            }
             out.extend_from_slice(bytes);
         }
     }

@@ -207,8 +207,8 @@ impl Sink for Taken {
         self.note_complete(at);
         datagram.write_header(&mut self.headers);
         self.header_ends.push(self.headers.len() as u64);
-        for (slice, place, bytes) in datagram.places() {
-            if let Some(place) = place {
+        for (slice, bytes) in datagram.slices() {
+            if let Some(place) = slice.position() {
                 self.places.push(place);
                 self.sources.push(0);
             } else {
@@ -216,7 +216,7 @@ impl Sink for Taken {
                 self.sources.push(1);
                 self.side.extend_from_slice(bytes);
             }
-            self.lengths.push(slice.end - slice.start);
+            self.lengths.push(slice.len());
         }
         self.slice_ends.push(self.places.len() as u64);
     }

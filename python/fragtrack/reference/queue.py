@@ -10,7 +10,7 @@ from fragtrack.reference.coverage import Coverage
 from fragtrack.reference.policy import Options, Piece, Placement, Policy, Verdict
 
 if TYPE_CHECKING:
-    from fragtrack.reference.fragment import Fragment
+    from fragtrack.reference.fragment import Fragment, View
 
 
 class Key(NamedTuple):
@@ -46,6 +46,22 @@ class Held:
         """Return the bytes ``[start, end)`` of the datagram, which this fragment carries."""
         at = self.fragment.data - self.fragment.start
         return bytes(self.fragment.packet[at + start : at + end])
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One packet as it came: bytes from the IP header on, when, where, and its frame."""
+
+    packet: View
+    time: int
+    domain: int
+    number: int
+    cost: int
+    frame: object
+
+    def held(self, fragment: Fragment, cost: int) -> Held:
+        """Return the fragment with what is to be remembered of its arrival."""
+        return Held(fragment, self.time, self.number, cost, self.frame)
 
 
 @dataclass(frozen=True, slots=True)

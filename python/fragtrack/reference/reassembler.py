@@ -6,18 +6,17 @@ IPv6 local delivery (``ipv6_frag_rcv``) and IPv6 netfilter (``nf_ct_frag6_gather
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fragtrack.events import Datagram, GivenUp, IcmpError, Outcome, Reason
 from fragtrack.reference import icmp, ipv4, ipv6
 from fragtrack.reference.build import atomic, build
-from fragtrack.reference.cost import fragment_cost, queue_cost
+from fragtrack.reference.cost import fragment_cost
 from fragtrack.reference.ends import Ends
 from fragtrack.reference.fragment import Fragment, Plain, Rejected, View
 from fragtrack.reference.ledger import COUNTERS, Ledger
 from fragtrack.reference.policy import POLICIES, Options
-from fragtrack.reference.queue import Held, Key, Queue
+from fragtrack.reference.queue import Arrival, Held, Key, Queue
 from fragtrack.reference.table import Limits, Table
 
 if TYPE_CHECKING:
@@ -36,22 +35,6 @@ def is_fragment(packet: View) -> bool:
     if version == 4:
         return ipv4.is_fragment(packet)
     return version == 6 and ipv6.is_fragment(packet)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """One packet as it came: bytes from the IP header on, when, where, and its frame."""
-
-    packet: View
-    time: int
-    domain: int
-    number: int
-    cost: int
-    frame: object
-
-    def held(self, fragment: Fragment, cost: int) -> Held:
-        """Return the fragment with what is to be remembered of its arrival."""
-        return Held(fragment, self.time, self.number, cost, self.frame)
 
 
 class Reassembler:
@@ -75,7 +58,7 @@ class Reassembler:
             original=config.extent == "original",
             discard_duplicates=config.duplicates == "discard",
         )
-        self._tables = {version: Table(_limits(config, version)) for version in (4, 6)}
+        self._tables = {version: Table(Limits.of(config, version)) for version in (4, 6)}
         self._ledger = Ledger()
         self._ends = Ends(config, self._ledger)
         self._pushed = 0
@@ -218,7 +201,7 @@ class Reassembler:
         if isinstance(queue, Outcome):
             return queue
         table = self._tables[4]
-        if table.too_far(queue):
+        if table.too_far(queue):  # draws a number also for what is dropped below
             self._ledger.count(4, "ReasmFails")
             self._ledger.give_up(queue, Reason.too_far)
             table.restart(queue, arrival.time)
@@ -250,6 +233,8 @@ class Reassembler:
         queue = self._lookup(arrival, fragment)
         if isinstance(queue, Outcome):
             return queue
+        if queue.poisoned:
+            return self._ledger.drop(Reason.abandoned)
         # Both leave the queue open, even if it was created for this fragment and is empty.
         if fragment.end > ipv6.MAX_PAYLOAD:
             return self._problem(Reason.oversize, packet, icmp.ERRONEOUS_FIELD, at + 2)
@@ -272,6 +257,8 @@ class Reassembler:
         queue = self._lookup(arrival, fragment)
         if isinstance(queue, Outcome):
             return queue
+        if queue.poisoned:
+            return self._ledger.drop(Reason.abandoned)
         if fragment.end > ipv6.MAX_PAYLOAD:
             return self._ledger.drop(Reason.oversize)
         if fragment.unaligned:
@@ -308,14 +295,12 @@ class Reassembler:
             table.remove(found)
             self._ends.expire(found)
             found = None
-        if found is None:
-            return table.open(key, fragment.protocol, arrival.time)
-        # As ip_frag_queue treats a queue that is complete already: before anything is looked at,
-        # and without a number for max_dist.
-        return self._ledger.drop(Reason.abandoned) if found.poisoned else found
+        return found or table.open(key, fragment.protocol, arrival.time)
 
     def _queue(self, queue: Queue, arrival: Arrival, fragment: Fragment) -> Outcome:
         """Put a fragment into its queue, or refuse it (``ip_frag_queue`` and its IPv6 twins)."""
+        if queue.poisoned:
+            return self._ledger.drop(Reason.abandoned)
         decision = queue.decide(fragment, self._policy, self._options)
         if decision.reason is None:
             size = fragment_cost(self._config.limits, len(arrival.packet), arrival.cost)
@@ -426,14 +411,3 @@ class Reassembler:
 
 def _whole(packet: View) -> Outcome:
     return Outcome("whole", packet=bytes(packet))
-
-
-def _limits(config: ReassemblyConfig, version: int) -> Limits:
-    return Limits(
-        timeout=config.timeout4_ns if version == 4 else config.timeout6_ns,
-        memory=config.memory_limit,
-        reclaim=config.reclaim_name,
-        max_distance=config.max_distance if version == 4 else 0,
-        queue_cost=queue_cost(config.limits, version),
-        hash_key=config.hash_key or 0,
-    )

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from fragtrack.reference.cost import queue_cost
 from fragtrack.reference.queue import Decision, Held, Key, Queue
 from fragtrack.reference.siphash import siphash13
+
+if TYPE_CHECKING:
+    from fragtrack.config import ReassemblyConfig
 
 BUCKETS: Final = 1024
 _PREFIX_BYTES: Final = {4: 3, 6: 6}  # fair shares are per /24 and per /48
@@ -43,6 +47,18 @@ class Limits:
     max_distance: int
     queue_cost: int
     hash_key: int
+
+    @classmethod
+    def of(cls, config: ReassemblyConfig, version: int) -> Limits:
+        """Return the limits of a family; max_dist is IPv4's only."""
+        return cls(
+            timeout=config.timeout4_ns if version == 4 else config.timeout6_ns,
+            memory=config.memory_limit,
+            reclaim=config.reclaim_name,
+            max_distance=config.max_distance if version == 4 else 0,
+            queue_cost=queue_cost(config.limits, version),
+            hash_key=config.hash_key or 0,
+        )
 
 
 @dataclass(slots=True)

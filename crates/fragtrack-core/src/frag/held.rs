@@ -215,17 +215,29 @@ impl Held {
         })
     }
 
+    /// Bytes of a record that start `inside` it.
+    #[inline(always)]
+    #[must_use]
+    pub fn bytes<'a>(&'a self, segment: &'a [u8], place: Place, inside: usize, length: usize) -> &'a [u8] {
+        let (from, start) = if place.is_borrowed() {
+            (segment, (place.0 as usize).wrapping_add(inside))
+        } else {
+            (self.copied(place), inside)
+        };
+        from.get(start..start.wrapping_add(length)).unwrap_or(&[])
+    }
+
+    #[inline(never)]
+    fn copied(&self, place: Place) -> &[u8] {
+        let slot = (place.0 & !COPIED) as usize;
+        self.copies.get(slot).and_then(Option::as_deref).unwrap_or(&[])
+    }
+
     /// The record of a node.
     #[inline]
     #[must_use]
     pub fn record<'a>(&'a self, segment: &'a [u8], node: &Node) -> &'a [u8] {
-        if node.place.is_borrowed() {
-            let start = node.place.0 as usize;
-            segment.get(start..start + node.record as usize).unwrap_or(&[])
-        } else {
-            let slot = (node.place.0 & !COPIED) as usize;
-            self.copies.get(slot).and_then(Option::as_deref).unwrap_or(&[])
-        }
+        self.bytes(segment, node.place, 0, node.record as usize)
     }
 
     /// Copies what is still held of the nodes noted as fresh.

@@ -12,4 +12,4 @@ mod reclaim;
 pub mod rules;
 pub mod table;
 mod time;
-mod whole;
+pub mod whole;

@@ -1,10 +1,56 @@
 //! What a queue amounts to: its first fragment, its ranges in order, the flags of the result.
 
-use super::held::Node;
+use super::held::{Node, Place};
 use super::queue::Queue;
 use super::table::Table;
 use crate::config::Path;
-use crate::event::Slice;
+
+/// A range of a datagram's payload, and where its bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// First byte.
+    pub start: u32,
+    /// Behind the last byte.
+    pub end: u32,
+    /// Where the record is that has them.
+    pub(crate) place: Place,
+    /// Where in that record they start.
+    pub(crate) inside: u32,
+    /// Low 32 bits of the number of its frame.
+    pub(crate) frame: u32,
+}
+
+impl Slice {
+    #[inline(always)]
+    fn new(node: &Node, start: u32, end: u32) -> Self {
+        // A record is shorter than 2^32, and the range lies in it.
+        let before = u32::from(node.ip).wrapping_add(node.header() as u32);
+        let inside = before.wrapping_add(start).wrapping_sub(u32::from(node.start));
+        Self { start, end, place: node.place, inside, frame: node.frame }
+    }
+
+    /// Its length, bytes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        self.end.wrapping_sub(self.start)
+    }
+
+    /// Whether it is empty: never.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.end == self.start
+    }
+
+    /// Where its bytes start in the segment; `None` if they are a copy.
+    #[must_use]
+    pub const fn position(&self) -> Option<u64> {
+        match self.place.position() {
+            Some(start) => Some(start + self.inside as u64),
+            None => None,
+        }
+    }
+}
 
 impl Table {
     /// The fragment that owns byte 0.
@@ -46,26 +92,27 @@ impl Table {
         }
     }
 
-    /// The ranges of a datagram in order, each with the fragment that supplies it.
+    /// The ranges of a datagram, the last one first: fragments that came in order are found in this order.
     #[inline(always)]
     pub fn slices(&self, queue: &Queue, out: &mut Vec<Slice>) {
         out.clear();
         if let Some(pieces) = self.pieces(queue) {
-            out.extend(pieces.iter().map(|(start, span)| Slice { start, end: span.end, node: span.node }));
+            out.extend(pieces.iter().filter_map(|(start, span)| {
+                Some(Slice::new(self.held.node(span.node)?, start, span.end))
+            }));
+            out.reverse();
             return;
         }
         let mut sorted = true;
         let mut behind = u32::MAX;
-        for (at, node) in self.held.list(queue.head) {
+        for (_, node) in self.held.list(queue.head) {
             let (start, end) = (u32::from(node.start), node.end());
             sorted &= end <= behind;
             behind = start;
-            out.push(Slice { start, end, node: at });
+            out.push(Slice::new(node, start, end));
         }
-        if sorted {
-            out.reverse();
-        } else {
-            out.sort_unstable_by_key(|slice| slice.start);
+        if !sorted {
+            out.sort_unstable_by_key(|slice| core::cmp::Reverse(slice.start));
         }
     }
 }

@@ -28,9 +28,9 @@ pub enum Decoded {
     /// Not a fragment, or (netfilter) one that passes as it is.
     Whole,
     /// A fragment to be placed.
-    Fragment(Fragment),
+    Fragment,
     /// Offset 0 and no more fragments (RFC 6946): whole by itself.
-    Atomic(Fragment),
+    Atomic,
     /// Refused; `fragment` says whether it got as far as being counted as one.
     Fault {
         /// Why.
@@ -129,12 +129,19 @@ pub fn packet(bytes: &[u8]) -> &[u8] {
     bytes.get(..FIXED + payload).unwrap_or(bytes)
 }
 
-/// Decodes the packet that starts `bytes`; bytes after its payload length are padding.
+/// Decodes the packet that starts `bytes` into `fragment` and `addresses`; bytes after its payload length are padding.
 ///
 /// `always`: judge packets that are no fragments, too.
-#[inline]
+#[inline(always)]
 #[must_use]
-pub fn decode(bytes: &[u8], domain: u64, path: Path, always: bool, addresses: &mut Addresses) -> Decoded {
+pub fn decode(
+    bytes: &[u8],
+    domain: u64,
+    path: Path,
+    always: bool,
+    fragment: &mut Fragment,
+    addresses: &mut Addresses,
+) -> Decoded {
     let whole = |reason| {
         if always { Decoded::Fault { reason, problem: None, fragment: false } } else { Decoded::Whole }
     };
@@ -149,7 +156,7 @@ pub fn decode(bytes: &[u8], domain: u64, path: Path, always: bool, addresses: &m
     // Payload length 0 with a hop-by-hop header may be a jumbogram: as long as it came.
     let total = if payload == 0 && next == HOP_BY_HOP { bytes.len() } else { FIXED + payload };
     let packet = bytes.get(..total).unwrap_or(bytes);
-    let found = find_fragment_header(packet);
+    let found = if next == FRAGMENT { Some((FIXED, 6)) } else { find_fragment_header(packet) };
     if total > bytes.len() {
         return if found.is_some() { fault(Reason::Truncated, None) } else { whole(Reason::Truncated) };
     }
@@ -176,7 +183,7 @@ pub fn decode(bytes: &[u8], domain: u64, path: Path, always: bool, addresses: &m
         be64(bytes, 32).unwrap_or(0),
     ];
     let [a, b, c, d] = *addresses;
-    let fragment = Fragment {
+    *fragment = Fragment {
         addr: a.rotate_left(16) ^ b ^ c.rotate_left(32) ^ d.rotate_left(48),
         context: domain,
         id,
@@ -189,10 +196,10 @@ pub fn decode(bytes: &[u8], domain: u64, path: Path, always: bool, addresses: &m
         df: false,
     };
     if local && offset == 0 && !more {
-        return Decoded::Atomic(fragment);
+        return Decoded::Atomic;
     }
     if local && offset == 0 && chain_is_cut(packet, at) {
         return fault(Reason::Chain, Some((3, 0)));
     }
-    Decoded::Fragment(fragment)
+    Decoded::Fragment
 }
