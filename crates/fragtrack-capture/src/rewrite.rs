@@ -19,7 +19,7 @@ pub use rows::Row;
 use sink::{Told, Written};
 
 /// Frames handed to the engine at once.
-const BATCH: usize = 128;
+const BATCH: usize = 256;
 
 /// Whether fragments that never become a datagram are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,19 +5,19 @@
 //! point to are asked for; only then are its fragments placed, one after the other. So cache misses overlap with
 //! work, and the order of events is that of the frames.
 
-use crate::config::{Checksum, Config};
+use crate::config::Config;
 use crate::event::{Atomic, Datagram, GivenUp, Killer, Sink, View, nested};
 use crate::frag::held::Record;
-use crate::frag::index::NIL;
 use crate::frag::queue::Queue;
-use crate::frag::table::{Table, Verdict};
+use crate::frag::table::{Ended, Table, Verdict};
 use crate::frag::whole::Slice;
 use crate::frame::{Frame, LinkType};
 use crate::prefetch;
 use crate::reason::Reason;
+use crate::stage::{Kind, Staged, UNSTAGED, packet_of};
 use crate::stats::{KernelCounters, Totals};
 use crate::wire::link::{self, Located};
-use crate::wire::{Addresses, Family, Fragment, ipv4, ipv6};
+use crate::wire::{Family, ipv6};
 
 /// Frames decoded before the first of them is placed.
 const BLOCK: usize = 16;
@@ -37,40 +37,6 @@ pub struct Batch<'a> {
     pub transient: bool,
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Pass,
-    Fragment(Family),
-    Atomic,
-    Fault { family: Family, reason: Reason, problem: Option<ipv6::Problem>, fragment: bool, short: bool },
-}
-
-#[derive(Clone, Copy)]
-struct Staged {
-    kind: Kind,
-    hash: u32,
-    guess: u32,
-    ip: u32,
-    fragment: Fragment,
-    /// IPv6 only.
-    wide: Addresses,
-}
-
-const NO_FRAGMENT: Fragment = Fragment {
-    addr: 0,
-    context: 0,
-    id: 0,
-    offset: 0,
-    length: 0,
-    header: 0,
-    protocol: 0,
-    ecn: 0,
-    more: false,
-    df: false,
-};
-
-const UNSTAGED: Staged = Staged { kind: Kind::Pass, hash: 0, guess: NIL, ip: 0, fragment: NO_FRAGMENT, wide: [0; 4] };
-
 /// The frames of a block, decoded.
 struct Block {
     staged: [Staged; BLOCK],
@@ -84,9 +50,9 @@ impl Block {
 
 /// Reassembly of both families.
 pub struct Engine {
-    config: Config,
+    pub(crate) config: Config,
     tables: [Table; 2],
-    totals: Totals,
+    pub(crate) totals: Totals,
     slices: Vec<Slice>,
     /// Number of the frame after the last one.
     next: u64,
@@ -94,11 +60,11 @@ pub struct Engine {
 
 /// What is the same for all frames of a batch while they are placed.
 #[derive(Clone, Copy)]
-struct Context<'a> {
-    batch: &'a Batch<'a>,
+pub(crate) struct Context<'a> {
+    pub(crate) batch: &'a Batch<'a>,
     /// Place of the frame in the batch.
     at: usize,
-    frame: &'a Frame,
+    pub(crate) frame: &'a Frame,
     number: u64,
 }
 
@@ -106,8 +72,7 @@ impl Engine {
     /// An empty engine. `detailed`: keep the times that reports want.
     #[must_use]
     pub fn new(config: Config, detailed: bool) -> Self {
-        let tables =
-            [Table::new(&config, Family::V4, detailed), Table::new(&config, Family::V6, detailed)];
+        let tables = [Table::new(&config, Family::V4, detailed), Table::new(&config, Family::V6, detailed)];
         Self { config, tables, totals: Totals::default(), slices: Vec::new(), next: 0 }
     }
 
@@ -188,12 +153,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn take<S: Sink>(
-        &mut self,
-        batch: Batch<'_>,
-        sink: &mut S,
-        mut stage: impl FnMut(&mut Self, &Frame, &mut Staged),
-    ) {
+    fn take<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S, mut stage: impl FnMut(&mut Self, &Frame, &mut Staged)) {
         self.next = batch.first.saturating_add(batch.frames.len() as u64);
         let (mut one, mut other) = (Block::new(), Block::new());
         let (mut now, mut ahead) = (&mut one, &mut other);
@@ -207,7 +167,11 @@ impl Engine {
             }
             for (frame, staged) in placing.iter().zip(&now.staged) {
                 // There are fewer frames than numbers.
-                self.place(Context { batch: &batch, at, frame, number: batch.first.wrapping_add(at as u64) }, staged, sink);
+                self.place(
+                    Context { batch: &batch, at, frame, number: batch.first.wrapping_add(at as u64) },
+                    staged,
+                    sink,
+                );
                 at = at.wrapping_add(1);
             }
             if staging.is_empty() {
@@ -238,75 +202,6 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn stage(&mut self, segment: &[u8], frame: &Frame, staged: &mut Staged) {
-        staged.kind = Kind::Pass;
-        let start = frame.start as usize + usize::from(frame.head);
-        let Some(bytes) = segment.get(start..start + frame.captured as usize) else { return };
-        let Some(located) = link::locate(frame.link, bytes) else { return };
-        let Some(packet) = bytes.get(located.ip..) else { return };
-        staged.ip = located.ip as u32;
-        self.stage_packet(packet, located.domain, false, staged);
-    }
-
-    #[inline(always)]
-    fn stage_packet(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged) {
-        let Some(version) = packet.first().map(|byte| byte >> 4) else {
-            staged.kind = refused(host, Family::V4, Reason::Header);
-            return;
-        };
-        match version {
-            4 => self.stage4(packet, domain, host, staged),
-            6 => self.stage6(packet, domain, host, staged),
-            _ => staged.kind = refused(host, Family::V4, Reason::Header),
-        }
-    }
-
-    #[inline(always)]
-    fn stage4(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged) {
-        let mut wrong = false;
-        let decoded = ipv4::decode(packet, domain, host, &mut staged.fragment, &mut wrong);
-        let verify = self.config.checksum == Checksum::Verify;
-        let fragment = ipv4_fragment_field(packet);
-        match decoded {
-            _ if wrong && verify && (fragment || host) => {
-                staged.kind = fault(Family::V4, Reason::Checksum, fragment, false);
-            }
-            Ok(false) => staged.kind = Kind::Pass,
-            Ok(true) => {
-                self.totals.bad_checksum = self.totals.bad_checksum.wrapping_add(u64::from(wrong));
-                staged.kind = Kind::Fragment(Family::V4);
-                let table = self.table(Family::V4);
-                staged.hash = table.hash(&staged.fragment, &staged.wide);
-                table.prefetch_index(staged.hash);
-            }
-            Err(reason) if fragment || host => {
-                let header = packet.first().map_or(0, |byte| usize::from(byte & 15) * 4);
-                let short = packet.len() < header.max(20);
-                staged.kind = fault(Family::V4, reason, fragment, short);
-            }
-            Err(_) => staged.kind = Kind::Pass,
-        }
-    }
-
-    #[inline]
-    fn stage6(&mut self, packet: &[u8], domain: u64, host: bool, staged: &mut Staged) {
-        match ipv6::decode(packet, domain, self.config.path, host, &mut staged.fragment, &mut staged.wide) {
-            ipv6::Decoded::Whole => staged.kind = Kind::Pass,
-            ipv6::Decoded::Fragment => {
-                staged.kind = Kind::Fragment(Family::V6);
-                let table = self.table(Family::V6);
-                staged.hash = table.hash(&staged.fragment, &staged.wide);
-                table.prefetch_index(staged.hash);
-            }
-            ipv6::Decoded::Atomic => staged.kind = Kind::Atomic,
-            ipv6::Decoded::Fault { reason, problem, fragment } => {
-                let short = packet.len() < ipv6::FIXED;
-                staged.kind = Kind::Fault { family: Family::V6, reason, problem, fragment, short };
-            }
-        }
-    }
-
-    #[inline(always)]
     fn place<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, sink: &mut S) {
         let Context { at, frame, .. } = context;
         if frame.link != LinkType::NONE {
@@ -330,13 +225,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn place_fragment<S: Sink>(
-        &mut self,
-        context: Context<'_>,
-        family: Family,
-        staged: &Staged,
-        sink: &mut S,
-    ) {
+    fn place_fragment<S: Sink>(&mut self, context: Context<'_>, family: Family, staged: &Staged, sink: &mut S) {
         let Context { batch, at, frame, number } = context;
         let record = Record {
             start: frame.start,
@@ -381,7 +270,8 @@ impl Engine {
             }
             Verdict::Passed(queue) => {
                 if self.table(family).queue(queue).is_some_and(Queue::holds) {
-                    self.give_up(batch.segment, number, family, queue, Reason::Unaligned, false, None, sink);
+                    let end = Ended { queue, reason: Reason::Unaligned, icmp: false };
+                    self.give_up(batch.segment, number, family, end, None, sink);
                 } else {
                     self.table_mut(family).release(queue);
                 }
@@ -392,14 +282,7 @@ impl Engine {
 
     /// A queue is complete: shows the datagram, then gives everything back.
     #[inline(always)]
-    fn finish<S: Sink>(
-        &mut self,
-        context: Context<'_>,
-        family: Family,
-        at: u32,
-        staged: &Staged,
-        sink: &mut S,
-    ) {
+    fn finish<S: Sink>(&mut self, context: Context<'_>, family: Family, at: u32, staged: &Staged, sink: &mut S) {
         let Context { batch, frame, number, .. } = context;
         let mut slices = core::mem::take(&mut self.slices);
         let table = self.table(family);
@@ -449,27 +332,26 @@ impl Engine {
         let rounded = if family == Family::V4 && f.more { f.length & !7 } else { f.length };
         // At completion the killing fragment is one of those held already.
         let accepted = matches!(reason, Reason::Ecn | Reason::Oversize | Reason::Nested);
-        let killer = Killer { number, offset: f.offset, end: f.offset + rounded, accepted };
-        self.give_up(batch.segment, number, family, queue, reason, false, Some(killer), sink);
+        let killer = Killer { number, offset: f.offset, end: f.offset + rounded, time: context.frame.time, accepted };
+        self.give_up(batch.segment, number, family, Ended { queue, reason, icmp: false }, Some(killer), sink);
         if !accepted {
             self.totals.lose(reason, 1);
         }
         sink.dropped(at, reason);
     }
 
+    /// Shows a queue that ended, and gives everything back.
     #[inline(never)]
-    #[allow(clippy::too_many_arguments)]
     fn give_up<S: Sink>(
         &mut self,
         segment: &[u8],
         number: u64,
         family: Family,
-        at: u32,
-        reason: Reason,
-        icmp: bool,
+        end: Ended,
         killer: Option<Killer>,
         sink: &mut S,
     ) {
+        let Ended { queue: at, reason, icmp } = end;
         let table = self.table(family);
         if let Some(queue) = table.queue(at) {
             let view = View { table, at, queue, segment, current: number };
@@ -485,7 +367,7 @@ impl Engine {
         for family in [Family::V4, Family::V6] {
             let mut ended = core::mem::take(&mut self.table_mut(family).ended);
             for end in ended.drain(..) {
-                self.give_up(segment, number, family, end.queue, end.reason, end.icmp, None, sink);
+                self.give_up(segment, number, family, end, None, sink);
             }
             self.table_mut(family).ended = ended;
         }
@@ -570,29 +452,6 @@ impl Engine {
             table.held.settle_all(segment);
         }
     }
-}
-
-const fn fault(family: Family, reason: Reason, fragment: bool, short: bool) -> Kind {
-    Kind::Fault { family, reason, problem: None, fragment, short }
-}
-
-/// The packet of a frame, from the IP header to its IP length.
-fn packet_of<'a>(context: &Context<'a>, staged: &Staged) -> &'a [u8] {
-    let frame = context.frame;
-    let start = frame.start as usize + usize::from(frame.head);
-    let bytes = context.batch.segment.get(start + staged.ip as usize..start + frame.captured as usize).unwrap_or(&[]);
-    ipv6::packet(bytes)
-}
-
-/// A packet that is no IP: a host drops it, a capture passes it.
-const fn refused(host: bool, family: Family, reason: Reason) -> Kind {
-    if host { fault(family, reason, false, true) } else { Kind::Pass }
-}
-
-/// Whether the flags and offset, as far as they are there, say fragment.
-#[inline(always)]
-fn ipv4_fragment_field(packet: &[u8]) -> bool {
-    packet.len() >= 20 && crate::wire::be16(packet, 6).is_some_and(|field| field & 0x3fff != 0)
 }
 
 fn located_again(segment: &[u8], frame: &Frame) -> Option<Located> {

@@ -108,7 +108,13 @@ impl<'a> View<'a> {
         let (source, destination) = wide(self.table.addresses(self.at));
         let first = self.table.first_node(queue).map(|node| self.header(node));
         let protocol = first.and_then(|header| header.len().checked_sub(8).and_then(|at| header.get(at)));
-        Key { source, destination, protocol: protocol.copied().unwrap_or(queue.opener), id: queue.id, domain: queue.domain() }
+        Key {
+            source,
+            destination,
+            protocol: protocol.copied().unwrap_or(queue.opener),
+            id: queue.id,
+            domain: queue.domain(),
+        }
     }
 }
 
@@ -297,6 +303,8 @@ pub struct Killer {
     pub offset: u32,
     /// Behind the last.
     pub end: u32,
+    /// When it came, nanoseconds.
+    pub time: i64,
     /// Whether it had been accepted: it completed what must not be delivered.
     pub accepted: bool,
 }
@@ -314,23 +322,31 @@ impl<'a> GivenUp<'a> {
         self.view.key()
     }
 
-    /// Times of the first and of the last accepted fragment (the latter only if details are kept).
+    /// Times of the first and of the last of its fragments, with the one it ended with (of its creation if there is
+    /// none, or if details are not kept).
     #[must_use]
     pub fn times(&self) -> (i64, i64) {
+        let queue = self.view.queue;
         let last = self.view.table.details.get(self.view.at as usize);
-        (self.view.first_time(), last.map_or(self.view.queue.created, |detail| detail.last_time))
+        let (first, last) = (self.view.first_time(), last.map_or(queue.created, |detail| detail.last_time));
+        match self.killer {
+            Some(killer) if !queue.holds() => (killer.time, killer.time),
+            Some(killer) => (first, killer.time),
+            None => (first, last),
+        }
+    }
+
+    /// Its fragments in the order they came, with the one it ended with: number of the frame, offset of the payload.
+    #[must_use]
+    pub fn frames(&self) -> Vec<(u64, u32)> {
+        let killer = self.killer.map(|killer| (killer.number, killer.offset));
+        self.held().iter().map(|held| (held.number, held.offset)).chain(killer).collect()
     }
 
     /// Highest end seen.
     #[must_use]
     pub fn length(&self) -> u32 {
         self.view.queue.len.max(self.killer.map_or(0, |killer| killer.end))
-    }
-
-    /// The fragment that it ended with.
-    #[must_use]
-    pub const fn killer(&self) -> Option<Killer> {
-        self.killer
     }
 
     /// Its fragments in the order they came, without the one it ended with.

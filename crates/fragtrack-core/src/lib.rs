@@ -21,6 +21,7 @@ pub mod frame;
 pub mod icmp;
 pub mod prefetch;
 pub mod reason;
+mod stage;
 pub mod stats;
 pub mod wire;
 

@@ -97,8 +97,7 @@ impl Columns {
             }));
             taken.base = base;
             taken.frames.clone_from(&frames);
-            let batch =
-                Frames { segment, frames: &frames, first: first + base as u64, origin: 0, transient: true };
+            let batch = Frames { segment, frames: &frames, first: first + base as u64, origin: 0, transient: true };
             engine.run_packets(batch, domain, &mut taken);
         }
         engine.settle(segment);
@@ -222,9 +221,7 @@ impl Sink for Taken {
     }
 
     fn given_up(&mut self, given_up: &GivenUp<'_>) {
-        // The frame that killed it is the next one to be noted.
-        let now = self.frames.get(self.kinds.len().saturating_sub(self.base)).map_or(0, |frame| frame.time);
-        self.lost.push(Lost::of(given_up, now));
+        self.lost.push(Lost::of(given_up));
     }
 }
 

@@ -14,8 +14,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Config> {
         .map(|(_, policy)| *policy)
         .ok_or_else(|| unknown("policy", &policy_name))?;
     let path = choose("path", &text("path")?, &[("local", Path::Local), ("netfilter", Path::Netfilter)])?;
-    let cost =
-        choose("limits", &text("limits")?, &[("capture", CostModel::Capture), ("kernel", CostModel::Kernel)])?;
+    let cost = choose("limits", &text("limits")?, &[("capture", CostModel::Capture), ("kernel", CostModel::Kernel)])?;
     let reclaims = [
         ("refuse", Reclaim::Refuse),
         ("lru", Reclaim::Lru),
@@ -57,9 +56,7 @@ fn own_networks(local: &Bound<'_, PyAny>) -> PyResult<Option<Vec<(u32, u32)>>> {
     for text in texts {
         let network = make.call1((text,))?;
         if network.getattr("version")?.extract::<u8>()? == 4 {
-            let number = |name: &str| -> PyResult<u32> {
-                network.getattr(name)?.call_method0("__int__")?.extract()
-            };
+            let number = |name: &str| -> PyResult<u32> { network.getattr(name)?.call_method0("__int__")?.extract() };
             networks.push((number("network_address")?, number("netmask")?));
         }
     }

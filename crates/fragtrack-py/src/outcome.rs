@@ -40,23 +40,12 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// `now`: time of the frame that was dropped with it, if one was.
-    pub(crate) fn of(given_up: &GivenUp<'_>, now: i64) -> Self {
-        let mut frames: Vec<(u64, u32)> =
-            given_up.held().iter().map(|held| (held.number, held.offset)).collect();
-        let (mut first, mut last) = given_up.times();
-        if let Some(killer) = given_up.killer() {
-            if frames.is_empty() {
-                first = now;
-            }
-            frames.push((killer.number, killer.offset));
-            last = now;
-        }
+    pub(crate) fn of(given_up: &GivenUp<'_>) -> Self {
         Self {
             key: given_up.key(),
             reason: given_up.reason(),
-            frames,
-            times: (first, last),
+            frames: given_up.frames(),
+            times: given_up.times(),
             length: given_up.length(),
             icmp: given_up.icmp(),
         }
@@ -119,7 +108,12 @@ pub(crate) struct Whole {
 
 impl Whole {
     pub(crate) fn of(datagram: &Datagram<'_>) -> Self {
-        Self { key: datagram.key(), frames: datagram.distinct_frames(), times: datagram.times(), payload: datagram.payload_len() }
+        Self {
+            key: datagram.key(),
+            frames: datagram.distinct_frames(),
+            times: datagram.times(),
+            payload: datagram.payload_len(),
+        }
     }
 
     pub(crate) fn object<'py>(&self, py: Python<'py>, packet: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,7 +1,7 @@
 //! `Reassembler`: packets pushed one by one, or in batches.
 
-use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
 use fragtrack_core::engine::Batch as Frames;
+use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
 use fragtrack_core::frag::queue::DOMAIN;
 use fragtrack_core::icmp::IcmpError;
 use fragtrack_core::reason::Reason;
@@ -60,21 +60,13 @@ impl Sink for One {
     }
 
     fn given_up(&mut self, given_up: &GivenUp<'_>) {
-        self.lost.push(Lost::of(given_up, self.now));
+        self.lost.push(Lost::of(given_up));
     }
 }
 
 impl One {
     const fn new(now: i64) -> Self {
-        Self {
-            kind: Kind::Whole,
-            reason: None,
-            packet: Vec::new(),
-            whole: None,
-            problem: None,
-            lost: Vec::new(),
-            now,
-        }
+        Self { kind: Kind::Whole, reason: None, packet: Vec::new(), whole: None, problem: None, lost: Vec::new(), now }
     }
 }
 
@@ -98,12 +90,7 @@ impl Reassembler {
 
     /// Takes one packet, from its IP header on.
     #[pyo3(signature = (packet, time_ns, domain = 0))]
-    fn push<'py>(
-        &mut self,
-        packet: &Bound<'py, PyAny>,
-        time_ns: i64,
-        domain: u64,
-    ) -> PyResult<Bound<'py, Outcome>> {
+    fn push<'py>(&mut self, packet: &Bound<'py, PyAny>, time_ns: i64, domain: u64) -> PyResult<Bound<'py, Outcome>> {
         let py = packet.py();
         if let Ok(bytes) = packet.cast::<PyBytes>() {
             return self.push_bytes(py, bytes.as_bytes(), Some(bytes), time_ns, domain);
@@ -259,11 +246,8 @@ impl Reassembler {
             Kind::Held | Kind::Dropped => None,
         };
         let icmp = one.problem.as_ref().map(|problem| error(py, problem).map(Bound::unbind)).transpose()?;
-        let given_up = if one.lost.is_empty() {
-            None
-        } else {
-            Some(PyTuple::new(py, objects(py, &one.lost)?)?.unbind())
-        };
+        let given_up =
+            if one.lost.is_empty() { None } else { Some(PyTuple::new(py, objects(py, &one.lost)?)?.unbind()) };
         Bound::new(py, Outcome { kind: one.kind, reason: one.reason, packet, icmp, given_up, whole: one.whole })
     }
 }

@@ -156,10 +156,7 @@ impl Rewriter {
     }
 }
 
-fn counts<'py>(
-    py: Python<'py>,
-    items: impl IntoIterator<Item = (&'static str, u64)>,
-) -> PyResult<Bound<'py, PyDict>> {
+fn counts<'py>(py: Python<'py>, items: impl IntoIterator<Item = (&'static str, u64)>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, count) in items {
         dict.set_item(name, count)?;

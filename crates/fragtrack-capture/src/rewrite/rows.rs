@@ -44,22 +44,13 @@ impl Row {
         }
     }
 
-    /// `now`: time of the frame that killed it, if one did.
-    pub(super) fn given_up(datagram: &GivenUp<'_>, now: i64) -> Self {
-        let mut frames: Vec<(u32, u64)> = datagram.held().iter().map(|held| (held.offset, held.number)).collect();
-        let mut times = datagram.times();
-        if let Some(killer) = datagram.killer() {
-            if frames.is_empty() {
-                times.0 = now;
-            }
-            times.1 = now;
-            frames.push((killer.offset, killer.number));
-        }
-        frames.sort_by_key(|&(offset, _)| offset);
+    pub(super) fn given_up(datagram: &GivenUp<'_>) -> Self {
+        let mut frames = datagram.frames();
+        frames.sort_by_key(|&(_, offset)| offset);
         Self {
             key: datagram.key(),
-            times,
-            frames: frames.into_iter().map(|(_, number)| number).collect(),
+            times: datagram.times(),
+            frames: frames.into_iter().map(|(number, _)| number).collect(),
             length: datagram.length(),
             reason: Some(datagram.reason()),
             packet: None,

@@ -202,9 +202,7 @@ impl event::Sink for Sink<'_> {
             }
         }
         if self.told.what != Rows::None {
-            let killer = datagram.killer().and_then(|killer| killer.number.checked_sub(self.first));
-            let now = killer.map_or(0, |at| self.time(at as usize));
-            self.told.rows.push(Row::given_up(datagram, now));
+            self.told.rows.push(Row::given_up(datagram));
         }
     }
 }

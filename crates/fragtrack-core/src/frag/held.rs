@@ -146,7 +146,9 @@ impl Held {
     /// Asks for the lines that the next nodes will be put in.
     #[inline(always)]
     pub fn prefetch_free(&self, ahead: usize) {
-        if let Some(node) = self.free.len().checked_sub(ahead).and_then(|at| self.nodes.get(*self.free.get(at)? as usize)) {
+        if let Some(node) =
+            self.free.len().checked_sub(ahead).and_then(|at| self.nodes.get(*self.free.get(at)? as usize))
+        {
             prefetch::line(node);
         }
     }

@@ -21,6 +21,15 @@ enum Put {
     Gap,
 }
 
+/// What is known of a fragment and its datagram once steps 1 to 3 are done.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Behind the fragment's last byte that is used.
+    end: u32,
+    flags: u8,
+    len: u32,
+}
+
 impl Table {
     /// Places a fragment that arrived at `time` (the clock has been moved before). `guess` is what [`Table::guess`]
     /// said a while ago, or [`NIL`].
@@ -132,7 +141,7 @@ impl Table {
             return self.refuse(at, Reason::Empty);
         }
         if self.policy != Policy::Linux {
-            return self.place_piece(at, f, &record, time, end, flags, len);
+            return self.place_piece(at, f, &record, time, Known { end, flags, len });
         }
         let put = if start >= queue.run_end {
             // The usual case, also for an empty queue: behind everything.
@@ -185,17 +194,8 @@ impl Table {
 
     /// Any policy but `linux`: pieces in a tree.
     #[inline(never)]
-    #[allow(clippy::too_many_arguments)]
-    fn place_piece(
-        &mut self,
-        at: u32,
-        f: &Fragment,
-        record: &Record,
-        time: i64,
-        end: u32,
-        flags: u8,
-        len: u32,
-    ) -> Verdict {
+    fn place_piece(&mut self, at: u32, f: &Fragment, record: &Record, time: i64, known: Known) -> Verdict {
+        let Known { end, flags, len } = known;
         let start = f.offset;
         let Some(queue) = self.queues.get(at as usize).copied() else { return Verdict::Dropped(Reason::Memory) };
         let none = Pieces::default();

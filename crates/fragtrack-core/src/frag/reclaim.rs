@@ -28,8 +28,7 @@ impl Table {
         match self.reclaim {
             Reclaim::Refuse => false,
             Reclaim::Lru => {
-                let mut order: Vec<(u64, u32)> =
-                    self.open().map(|(at, _)| (self.detail(at).last_seq, at)).collect();
+                let mut order: Vec<(u64, u32)> = self.open().map(|(at, _)| (self.detail(at).last_seq, at)).collect();
                 order.sort_unstable();
                 for (_, at) in order {
                     if self.memory <= self.low() {

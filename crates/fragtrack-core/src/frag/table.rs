@@ -176,7 +176,9 @@ impl Table {
     #[inline(always)]
     pub fn prefetch_free(&self, ahead: usize) {
         self.held.prefetch_free(ahead);
-        if let Some(queue) = self.free.len().checked_sub(ahead).and_then(|at| self.queues.get(*self.free.get(at)? as usize)) {
+        if let Some(queue) =
+            self.free.len().checked_sub(ahead).and_then(|at| self.queues.get(*self.free.get(at)? as usize))
+        {
             prefetch::line(queue);
         }
     }
@@ -368,4 +370,3 @@ pub(super) fn set<T: Default + Clone>(column: &mut Vec<T>, at: u32, value: T) {
         *slot = value;
     }
 }
-

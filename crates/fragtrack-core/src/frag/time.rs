@@ -91,7 +91,10 @@ impl Table {
 
     /// Every live queue, in the order of creation.
     pub(super) fn open(&self) -> impl Iterator<Item = (u32, &Queue)> {
-        self.timers.iter().filter(|timer| self.is_current(**timer)).filter_map(|timer| Some((timer.queue, self.queue(timer.queue)?)))
+        self.timers
+            .iter()
+            .filter(|timer| self.is_current(**timer))
+            .filter_map(|timer| Some((timer.queue, self.queue(timer.queue)?)))
     }
 
     pub(super) fn start_timer(&mut self, queue: u32, seq: u32) {

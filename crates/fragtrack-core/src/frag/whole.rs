@@ -97,9 +97,9 @@ impl Table {
     pub fn slices(&self, queue: &Queue, out: &mut Vec<Slice>) {
         out.clear();
         if let Some(pieces) = self.pieces(queue) {
-            out.extend(pieces.iter().filter_map(|(start, span)| {
-                Some(Slice::new(self.held.node(span.node)?, start, span.end))
-            }));
+            out.extend(
+                pieces.iter().filter_map(|(start, span)| Some(Slice::new(self.held.node(span.node)?, start, span.end))),
+            );
             out.reverse();
             return;
         }

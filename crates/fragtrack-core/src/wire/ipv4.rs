@@ -1,6 +1,6 @@
 //! IPv4 headers, checked in the order of the kernel's `ip_rcv_core`.
 
-use super::{Fragment, be16, be32, checksum};
+use super::{Fragment, be16, checksum};
 use crate::reason::Reason;
 
 /// Decodes the packet that starts `bytes` into `fragment`; bytes after its total length are padding. Whether it is
@@ -69,10 +69,4 @@ pub fn decode(
 #[must_use]
 pub fn total_length(bytes: &[u8]) -> usize {
     be16(bytes, 2).map_or(0, usize::from).min(bytes.len())
-}
-
-/// Source and destination.
-#[must_use]
-pub fn addresses(bytes: &[u8]) -> (u32, u32) {
-    (be32(bytes, 12).unwrap_or(0), be32(bytes, 16).unwrap_or(0))
 }

@@ -155,8 +155,7 @@ fn ppp(frame: &[u8], mut place: usize, at: Located) -> Option<Located> {
         place += 2;
     }
     let first = *frame.get(place)?;
-    let (protocol, length) =
-        if first & 1 == 1 { (u16::from(first), 1) } else { (be16(frame, place)?, 2) };
+    let (protocol, length) = if first & 1 == 1 { (u16::from(first), 1) } else { (be16(frame, place)?, 2) };
     let at = Located { ip: place + length, ..at };
     match protocol {
         PPP_IPV4 | PPP_IPV6 => Some(at),

@@ -156,9 +156,9 @@ impl Runs {
             run(home, here & up_to)
         } else {
             let lower = many.used & ((1u128 << home) - 1);
-            (lower != 0).then(|| 127 - lower.leading_zeros()).and_then(|chunk| {
-                run(chunk, self.chunk(many, chunk).map_or(0, |c| c.starts))
-            })
+            (lower != 0)
+                .then(|| 127 - lower.leading_zeros())
+                .and_then(|chunk| run(chunk, self.chunk(many, chunk).map_or(0, |c| c.starts)))
         };
         let after = if here & !up_to != 0 {
             Some((home * 64 + (here & !up_to).trailing_zeros()) * 8)
