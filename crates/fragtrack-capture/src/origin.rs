@@ -131,11 +131,7 @@ impl Interface {
 
     /// How its frames are marked: as no frames if its description is damaged, and only then.
     pub(crate) const fn mark(&self) -> LinkType {
-        match (self.described, self.link) {
-            (false, _) => LinkType::NONE,
-            (true, LinkType::NONE) => LinkType(0xfffe),
-            (true, link) => link,
-        }
+        if self.described { self.link } else { LinkType::NONE }
     }
 }
 
@@ -159,7 +155,7 @@ impl Origin {
         // The upper half of the field holds FCS length bits, which say nothing about the frames.
         let network = pcap.order.u32(&header, 20).unwrap_or(0);
         let interface = Interface {
-            link: LinkType(u16::try_from(network & 0xffff).unwrap_or(0)),
+            link: LinkType(network & 0xffff),
             described: true,
             snaplen: pcap.order.u32(&header, 16).unwrap_or(0),
             resolution: match pcap.unit {
@@ -252,7 +248,7 @@ impl Origin {
             length: block.len(),
         };
         if let (Some(link), Some(snaplen)) = (order.u16(body, 8), order.u32(body, 12)) {
-            interface.link = LinkType(link);
+            interface.link = LinkType(u32::from(link));
             interface.described = true;
             interface.snaplen = snaplen;
         }
@@ -284,7 +280,8 @@ impl Origin {
         let start = out.len();
         to.put32(out, INTERFACE);
         to.put32(out, 0);
-        to.put16(out, known.link.0);
+        // It was read from 16 bits.
+        to.put16(out, known.link.0 as u16);
         to.put16(out, 0);
         match self.format {
             Format::Pcap(_) => {

@@ -130,7 +130,6 @@ impl Walker {
             time: second * 1_000_000_000 + fraction * self.pcap.unit.nanoseconds(),
             record: length,
             captured: word::<BIG>(header, 8),
-            wire: word::<BIG>(header, 12),
             head: HEAD as u16,
             link: self.link,
         }

@@ -14,7 +14,7 @@ fn records_of_every_variant() {
         let unit = if pcap.unit == Unit::Nano { 1 } else { 1000 };
         let [(0, first), (0, second)] = seen.frames.as_slice() else { panic!("{seen:?}") };
         assert_eq!((first.start, first.record, first.head), (24, u32::from(head) + 5, head));
-        assert_eq!((first.captured, first.wire, first.link), (5, 99, LinkType(113)));
+        assert_eq!((first.captured, first.link), (5, LinkType(113)));
         assert_eq!(first.time, 5_000_000_000 + 7 * unit);
         assert_eq!(second.time, i64::from(u32::MAX) * (1_000_000_000 + unit), "odd fractions are added");
         assert_eq!((seen.damage, seen.position), (None, file.len() as u64));

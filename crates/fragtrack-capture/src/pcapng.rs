@@ -111,7 +111,6 @@ pub(crate) struct Walker {
 struct Packet {
     time: i64,
     captured: u32,
-    wire: u32,
     head: usize,
     link: LinkType,
 }
@@ -160,7 +159,6 @@ impl Walker {
                         time: packet.time,
                         record: total,
                         captured: packet.captured,
-                        wire: packet.wire,
                         head: packet.head as u16,
                         link: packet.link,
                     });
@@ -201,7 +199,7 @@ impl Walker {
 
     /// A record without a packet, to be passed on as it is.
     pub(crate) const fn other(&self, at: usize, total: u32) -> Frame {
-        Frame { start: at as u64, time: self.time, record: total, captured: 0, wire: 0, head: 0, link: LinkType::NONE }
+        Frame { start: at as u64, time: self.time, record: total, captured: 0, head: 0, link: LinkType::NONE }
     }
 
     /// The packet of an Enhanced Packet Block, or of an obsolete Packet Block, whose interface
@@ -217,7 +215,7 @@ impl Walker {
             PACKET => word(0),
             _ => u32::from(order.u16(fields, 0).unwrap_or(0)),
         };
-        let (captured, wire) = (word(12), word(16));
+        let captured = word(12);
         let room = (body.len() - PACKET_HEAD) as u32;
         let interface = known(origin, id)?;
         if captured > room {
@@ -227,7 +225,6 @@ impl Walker {
         Ok(Packet {
             time: interface.resolution.nanoseconds(units, interface.offset),
             captured,
-            wire,
             head: PACKET_HEAD,
             link: interface.mark(),
         })
@@ -246,7 +243,7 @@ impl Walker {
         if captured > room {
             return Err(Why::PacketLength { says: captured, room });
         }
-        Ok(Packet { time: self.time, captured, wire, head: SIMPLE_HEAD, link: interface.mark() })
+        Ok(Packet { time: self.time, captured, head: SIMPLE_HEAD, link: interface.mark() })
     }
 }
 

@@ -26,8 +26,8 @@ fn every_kind_of_packet() {
         let [one, two, three] = packets(&seen)[..] else { panic!("{seen:?}") };
         assert_eq!((one.link, one.time, one.head), (LinkType(101), 5 << 32 | 7, 28));
         assert_eq!((two.link, two.time, two.head), (LinkType(1), one.time, 12));
-        assert_eq!((two.captured, two.wire), (3, 9), "cut to the snapshot length");
-        assert_eq!((three.time, three.captured, three.wire), (8_000, 5, 5));
+        assert_eq!(two.captured, 3, "cut to the snapshot length");
+        assert_eq!((three.time, three.captured), (8_000, 5));
         for (frame, bytes) in [(one, &b"one"[..]), (two, b"two"), (three, b"three")] {
             assert!(file.data[frame.start as usize + usize::from(frame.head)..].starts_with(bytes));
         }

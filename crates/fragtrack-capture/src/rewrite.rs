@@ -3,6 +3,7 @@
 mod rows;
 mod sink;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use fragtrack_core::config::Config;
@@ -18,6 +19,8 @@ use crate::writer::{Output, Record, Refused, Writer};
 pub use rows::Row;
 use sink::{Told, Written};
 
+/// Sections that are remembered without asking whether that is needed.
+const SECTIONS: usize = 256;
 /// Frames handed to the engine at once.
 const BATCH: usize = 256;
 
@@ -105,6 +108,8 @@ pub struct Rewriter {
     reader: Reader,
     origins: Origins,
     origin: Option<u32>,
+    /// Number of origins at which those are looked for that nothing is held of any more.
+    sweep_origins_at: usize,
     frames: Vec<Frame>,
     name: String,
     /// Packets of this input so far, and of all.
@@ -126,6 +131,7 @@ impl Rewriter {
             reader: Reader::new(),
             origins: Origins::new(),
             origin: None,
+            sweep_origins_at: SECTIONS,
             frames: Vec::with_capacity(BATCH),
             name: String::new(),
             number: 0,
@@ -232,6 +238,10 @@ impl Rewriter {
             self.origins.retain(|number| number == current);
         } else if let (false, Some(last)) = (held, self.origin) {
             self.origins.forget(last);
+        } else if self.origins.count() >= self.sweep_origins_at {
+            let held: BTreeSet<u32> = self.engine.held_origins().collect();
+            self.origins.retain(|number| number == current || held.contains(&number));
+            self.sweep_origins_at = 2 * self.origins.count().max(SECTIONS);
         }
     }
 

@@ -120,6 +120,11 @@ impl Engine {
         self.table(Family::V4).memory() + self.table(Family::V6).memory()
     }
 
+    /// Which sections or inputs the held records are of, in any order, repeated.
+    pub fn held_origins(&self) -> impl Iterator<Item = u32> {
+        self.tables.iter().flat_map(|table| table.held.origins())
+    }
+
     /// Asserts all invariants from scratch.
     ///
     /// # Errors

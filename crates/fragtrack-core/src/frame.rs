@@ -1,12 +1,12 @@
 //! A frame as the capture layer hands it over: where it is, how long, when, on what kind of link.
 
-/// Link-layer type numbers, as pcap and pcapng write them.
+/// Link-layer type numbers, as pcap and pcapng write them: 16 bits, and one more value for none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub struct LinkType(pub u16);
+pub struct LinkType(pub u32);
 
 impl LinkType {
     /// Not a frame at all: a record that belongs to the file format (a pcapng block without a packet).
-    pub const NONE: Self = Self(0xffff);
+    pub const NONE: Self = Self(u32::MAX);
 }
 
 /// One record of a capture, by position; the bytes stay where they are.
@@ -23,8 +23,6 @@ pub struct Frame {
     pub record: u32,
     /// Captured bytes of the frame.
     pub captured: u32,
-    /// Length of the frame on the wire.
-    pub wire: u32,
     /// Bytes of the record before the frame's own.
     pub head: u16,
     /// How to read the frame's first bytes.

@@ -91,7 +91,6 @@ impl Columns {
                 time: *time,
                 record: *length as u32,
                 captured: *length as u32,
-                wire: *length as u32,
                 head: 0,
                 link: LinkType(101),
             }));

@@ -61,6 +61,8 @@ class Input:
         CaptureError
             If the file is empty, or its first record is not that of a capture.
         """
+        if self.damage is not None:
+            return None  # nothing behind damage can be read
         beginning = offset == 0
         if beginning and not self._open(data, final=final):
             return None

@@ -40,7 +40,7 @@ impl Out {
             let start = out.len();
             out.extend_from_slice(origin.header());
             pcap.order.patch32(out, start + 16, only.snaplen.max(MAX_SNAPLEN));
-            self.file = Some(File { pcap, link: only.mark() });
+            self.file = Some(File { pcap, link: only.link });
         }
     }
 
@@ -104,7 +104,7 @@ impl Out {
         order.put32(out, pcap.magic());
         order.put16(out, 2);
         order.put16(out, 4);
-        for word in [0, 0, snaplen, u32::from(link.0)] {
+        for word in [0, 0, snaplen, link.0] {
             order.put32(out, word);
         }
         self.file = Some(File { pcap, link });

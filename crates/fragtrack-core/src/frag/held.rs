@@ -277,6 +277,11 @@ impl Held {
         }
     }
 
+    /// Which sections or inputs the held records are of.
+    pub fn origins(&self) -> impl Iterator<Item = u32> {
+        self.nodes.iter().filter(|node| node.place != Place(FREE)).map(|node| node.origin)
+    }
+
     /// Fragments held, and frames copied.
     #[must_use]
     pub const fn used(&self) -> (usize, usize) {
