@@ -94,10 +94,8 @@ impl Columns {
                 head: 0,
                 link: LinkType(101),
             }));
-            taken.base = base;
-            taken.frames.clone_from(&frames);
             let batch = Frames { segment, frames: &frames, first: first + base as u64, origin: 0, transient: true };
-            engine.run_packets(batch, domain, &mut taken);
+            engine.run_packets(batch, domain, &mut Taking { taken: &mut taken, base, offsets });
         }
         engine.settle(segment);
         taken
@@ -107,8 +105,6 @@ impl Columns {
 /// What came out of a batch.
 #[derive(Default)]
 pub(crate) struct Taken {
-    base: usize,
-    frames: Vec<Frame>,
     kinds: Vec<u8>,
     reasons: Vec<u8>,
     completed: Vec<u32>,
@@ -127,6 +123,14 @@ pub(crate) struct Taken {
 impl Taken {
     fn new(packets: usize) -> Self {
         let mut taken = Self::default();
+        // Most datagrams have two or three fragments.
+        taken.completed.reserve(packets / 2);
+        taken.header_ends.reserve(packets / 2);
+        taken.slice_ends.reserve(packets / 2);
+        taken.places.reserve(packets);
+        taken.lengths.reserve(packets);
+        taken.sources.reserve(packets);
+        taken.headers.reserve(packets * 10);
         taken.kinds.reserve(packets);
         taken.reasons.reserve(packets);
         taken
@@ -170,57 +174,69 @@ impl Taken {
         self.reasons.push(reason);
     }
 
+}
+
+/// Takes the events of one chunk of the packets.
+struct Taking<'a> {
+    taken: &'a mut Taken,
+    /// Number of its first packet in the batch.
+    base: usize,
+    /// Where its packets start in the buffer.
+    offsets: &'a [u64],
+}
+
+impl Taking<'_> {
     fn note_complete(&mut self, at: usize) {
-        self.note(Kind::Complete, 0);
-        self.completed.push((self.base + at) as u32);
+        self.taken.note(Kind::Complete, 0);
+        self.taken.completed.push((self.base + at) as u32);
     }
 }
 
-impl Sink for Taken {
+impl Sink for Taking<'_> {
     fn pass(&mut self, _at: usize) {
-        self.note(Kind::Whole, 0);
+        self.taken.note(Kind::Whole, 0);
     }
 
     fn held(&mut self, _at: usize) {
-        self.note(Kind::Held, 0);
+        self.taken.note(Kind::Held, 0);
     }
 
     fn dropped(&mut self, _at: usize, reason: Reason) {
-        self.note(Kind::Dropped, reason.code());
+        self.taken.note(Kind::Dropped, reason.code());
     }
 
     fn atomic(&mut self, at: usize, atomic: &Atomic<'_>) {
         self.note_complete(at);
         let (packet, payload) = (atomic.packet(), atomic.payload());
         let header = packet.len() - payload.len();
-        self.headers.extend(packet.iter().take(header));
-        self.header_ends.push(self.headers.len() as u64);
-        self.places.push(self.frames.get(at).map_or(0, |frame| frame.start) + header as u64);
-        self.lengths.push(payload.len() as u32);
-        self.sources.push(0);
-        self.slice_ends.push(self.places.len() as u64);
+        self.taken.headers.extend(packet.iter().take(header));
+        self.taken.header_ends.push(self.taken.headers.len() as u64);
+        self.taken.places.push(self.offsets.get(at).copied().unwrap_or(0) + header as u64);
+        self.taken.lengths.push(payload.len() as u32);
+        self.taken.sources.push(0);
+        self.taken.slice_ends.push(self.taken.places.len() as u64);
     }
 
     fn complete(&mut self, at: usize, datagram: &Datagram<'_>) {
         self.note_complete(at);
-        datagram.write_header(&mut self.headers);
-        self.header_ends.push(self.headers.len() as u64);
+        datagram.write_header(&mut self.taken.headers);
+        self.taken.header_ends.push(self.taken.headers.len() as u64);
         for (slice, bytes) in datagram.slices() {
             if let Some(place) = slice.position() {
-                self.places.push(place);
-                self.sources.push(0);
+                self.taken.places.push(place);
+                self.taken.sources.push(0);
             } else {
-                self.places.push(self.side.len() as u64);
-                self.sources.push(1);
-                self.side.extend_from_slice(bytes);
+                self.taken.places.push(self.taken.side.len() as u64);
+                self.taken.sources.push(1);
+                self.taken.side.extend_from_slice(bytes);
             }
-            self.lengths.push(slice.len());
+            self.taken.lengths.push(slice.len());
         }
-        self.slice_ends.push(self.places.len() as u64);
+        self.taken.slice_ends.push(self.taken.places.len() as u64);
     }
 
     fn given_up(&mut self, given_up: &GivenUp<'_>) {
-        self.lost.push(Lost::of(given_up));
+        self.taken.lost.push(Lost::of(given_up));
     }
 }
 
