@@ -20,7 +20,7 @@ use crate::wire::link::{self, Located};
 use crate::wire::{Family, ipv6};
 
 /// Frames decoded before the first of them is placed.
-const BLOCK: usize = 16;
+const BLOCK: usize = 32;
 
 /// A batch of frames of one segment.
 #[derive(Clone, Copy)]

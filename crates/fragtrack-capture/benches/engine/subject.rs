@@ -11,7 +11,7 @@ use fragtrack_core::frame::Frame;
 use fragtrack_core::reason::Reason;
 
 /// Records read before the engine gets them.
-const BATCH: usize = 1024;
+const BATCH: usize = 256;
 /// Bytes of memory for one family, with `limits="capture"`.
 const MEMORY: u64 = 512 << 20;
 /// Bytes of a frame up to the end of the headers.
