@@ -104,7 +104,8 @@ fn batches_whose_bytes_go_away_are_as_good() {
             for (at, some) in packets.chunks(size).enumerate() {
                 let first = (at * size) as u64;
                 let (mut segment, places) = segment(&some.to_vec(), &[], &[]);
-                let frames: Vec<Frame> = places.iter().map(|(start, length, time)| raw(*start, *length, *time)).collect();
+                let frames: Vec<Frame> =
+                    places.iter().map(|(start, length, time)| raw(*start, *length, *time)).collect();
                 log.first = first;
                 engine.run_packets(
                     Batch { segment: &segment, frames: &frames, first, origin: 0, transient: true },
@@ -279,8 +280,8 @@ fn a_slot_used_twice_in_a_batch_is_copied_once() {
 #[test]
 fn settling_copies_nothing_that_is_gone() {
     let (mut engine, mut log) = (Engine::new(config(Policy::Linux), true), Log::default());
-    // Killed by an overlap within its batch.
-    let segment = batch(&mut engine, &mut log, &[piece(1, 0, true), piece(1, 0, false)], 0, 0, true);
+    // A duplicate; then a datagram killed by an overlap within its batch.
+    let segment = batch(&mut engine, &mut log, &[piece(1, 0, true), piece(1, 0, true)], 0, 0, true);
     assert_eq!(engine.totals().lost(Reason::Duplicate), 1);
     engine.settle(&segment);
     let cross = V4::new(1, 0, true, &pattern(1, 0, 16)).bytes();

@@ -52,7 +52,11 @@ fn range() -> impl Strategy<Value = (u32, usize)> {
 }
 
 fn packet() -> impl Strategy<Value = Step> {
-    let key = (select(vec![0u32, 0, 0, 0, 1, 2]), select(vec![0u32, 0, 0, 0, 1]), select(vec![0u64, 0, 0, 0, 0, 1 << 48 | 7]));
+    let key = (
+        select(vec![0u32, 0, 0, 0, 1, 2]),
+        select(vec![0u32, 0, 0, 0, 1]),
+        select(vec![0u64, 0, 0, 0, 0, 1 << 48 | 7]),
+    );
     let flags = (prop::bool::weighted(0.75), any::<bool>(), select(vec![0u8, 0, 0, 0, 0, 0, 2, 3]));
     let odd = (0u8..60, select(vec![253u8, 253, 253, 253, 17, 6, 58, 0, 60, 59, 44]));
     (any::<bool>(), key, range(), flags, odd).prop_map(|(wide, key, (offset, length), (more, df, ecn), (odd, next))| {
@@ -96,7 +100,23 @@ fn steps() -> impl Strategy<Value = Vec<(Step, Clock)>> {
 
 fn settings() -> impl Strategy<Value = (Config, bool)> {
     let policies = Policy::ALL.map(|(_, policy)| policy).to_vec();
-    let memory = vec![512u64 << 20, 512 << 20, 512 << 20, 512 << 20, 512 << 20, 512 << 20, 512 << 20, 0, 1, 300, 600, 1500, 3000, 5000, 80_000];
+    let memory = vec![
+        512u64 << 20,
+        512 << 20,
+        512 << 20,
+        512 << 20,
+        512 << 20,
+        512 << 20,
+        512 << 20,
+        0,
+        1,
+        300,
+        600,
+        1500,
+        3000,
+        5000,
+        80_000,
+    ];
     let reclaims = vec![Reclaim::Refuse, Reclaim::Lru, Reclaim::BucketOldest, Reclaim::Fair];
     let sizes = (select(memory), select(vec![0u32, 0, 1, 2, 64, u32::MAX]), select(reclaims));
     let bits = (any::<[bool; 7]>(), any::<u64>());

@@ -173,7 +173,6 @@ impl Taken {
         self.kinds.push(kind as u8);
         self.reasons.push(reason);
     }
-
 }
 
 /// Takes the events of one chunk of the packets.

@@ -219,8 +219,7 @@ impl Reassembler {
         let length = u32::try_from(bytes.len()).map_err(|_| PyTypeError::new_err("a packet of 4 GiB"))?;
         check_domain(domain)?;
         self.pushed += 1;
-        let frame =
-            Frame { start: 0, time, record: length, captured: length, head: 0, link: LinkType(101) };
+        let frame = Frame { start: 0, time, record: length, captured: length, head: 0, link: LinkType(101) };
         let batch = Frames { segment: bytes, frames: &[frame], first: self.pushed, origin: 0, transient: true };
         let mut one = One::new(time);
         self.engine.push(batch, domain, &mut one);

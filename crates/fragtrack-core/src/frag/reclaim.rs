@@ -1,9 +1,8 @@
 //! What happens at the memory limit. One arm per way; all of them end queues in the order they were made,
 //! or were last added to.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::index::NIL;
 use super::queue::DOMAIN;
 use super::table::Table;
 use super::time::is_live;
@@ -13,6 +12,78 @@ use crate::wire::{Addresses, Family, Fragment};
 
 /// Buckets of `bucket-oldest`: those of the kernel's table (`INETFRAGS_HASHSZ`, Linux 3.9 to 4.16).
 const BUCKETS: usize = 1024;
+
+/// Queues whose lines are asked for before they are evicted.
+const EVICT_AHEAD: usize = 8;
+
+/// Prefixes that may hold more than an eighth of the limit: there are at most eight, and a few more are kept.
+const CANDIDATES: usize = 16;
+
+/// The source prefixes that hold the most, found in one pass over any number (Misra and Gries 1982): whoever holds
+/// more than a seventeenth of everything is among the candidates; a second pass counts exactly.
+#[derive(Default)]
+struct Heavy {
+    prefixes: [u64; CANDIDATES],
+    weights: [u64; CANDIDATES],
+}
+
+impl Heavy {
+    fn note(&mut self, prefix: u64, weight: u64) {
+        let pairs = self.prefixes.iter_mut().zip(&mut self.weights);
+        let mut least = u64::MAX;
+        for (held, sum) in pairs {
+            if *held == prefix && *sum != 0 {
+                *sum += weight;
+                return;
+            }
+            least = least.min(*sum);
+        }
+        let taken = least.min(weight);
+        for sum in &mut self.weights {
+            *sum -= taken;
+        }
+        if weight > taken
+            && let Some((held, sum)) = self.prefixes.iter_mut().zip(&mut self.weights).find(|(_, sum)| **sum == 0)
+        {
+            (*held, *sum) = (prefix, weight - taken);
+        }
+    }
+
+    /// The candidates are known; their exact weights are not. A prefix that is no candidate any more is one all
+    /// the same: that does no harm.
+    fn forget_weights(&mut self) {
+        self.weights = [0; CANDIDATES];
+        // Each once: a slot that was given up may still name a prefix that came back elsewhere.
+        for at in 1..CANDIDATES {
+            if let Some((before, [this, ..])) = self.prefixes.split_at_mut_checked(at)
+                && before.contains(this)
+            {
+                *this = u64::MAX;
+            }
+        }
+    }
+
+    fn add(&mut self, prefix: u64, weight: u64) {
+        for (held, sum) in self.prefixes.iter().zip(&mut self.weights) {
+            *sum += if *held == prefix { weight } else { 0 };
+        }
+    }
+
+    fn any_above(&self, share: u64) -> bool {
+        self.weights.iter().any(|sum| *sum > share)
+    }
+
+    /// Whether `prefix` holds more than its share; then `weight` less, from now on.
+    fn take_above(&mut self, share: u64, prefix: u64, weight: u64) -> bool {
+        for (held, sum) in self.prefixes.iter().zip(&mut self.weights) {
+            if *held == prefix && *sum > share {
+                *sum -= weight;
+                return true;
+            }
+        }
+        false
+    }
+}
 
 /// The queues of a bucket, oldest first; those that ended are swept when there are many.
 #[derive(Default)]
@@ -72,33 +143,38 @@ impl Table {
     /// A sender who floods from one network pays for it; a flood from everywhere has nobody to charge, and
     /// then age tells: honest datagrams are whole within milliseconds.
     fn evict_fairly(&mut self) {
-        let mut open: Vec<(u32, u64)> = Vec::with_capacity(self.len());
-        let mut usage: BTreeMap<u64, u64> = BTreeMap::new();
-        for (at, queue) in self.open() {
-            let prefix = self.prefix(at, queue.addr);
-            *usage.entry(prefix).or_insert(0) += u64::from(queue.cost);
-            open.push((at, prefix));
-        }
         let (low, share) = (self.low(), self.limit / 8);
-        for (at, prefix) in &mut open {
-            if self.memory <= low {
-                return;
-            }
-            let cost = self.queue(*at).map_or(0, |queue| u64::from(queue.cost));
-            if let Some(used) = usage.get_mut(prefix)
-                && *used > share
-            {
-                *used -= cost;
-                self.evict(*at);
-                *at = NIL;
+        let mut heavy = Heavy::default();
+        for (at, queue) in self.open() {
+            heavy.note(self.prefix(at, queue.addr), u64::from(queue.cost));
+        }
+        heavy.forget_weights();
+        for (at, queue) in self.open() {
+            heavy.add(self.prefix(at, queue.addr), u64::from(queue.cost));
+        }
+        if heavy.any_above(share) {
+            let open: Vec<u32> = self.open().map(|(at, _)| at).collect();
+            for at in open {
+                if self.memory <= low {
+                    return;
+                }
+                let Some(queue) = self.queue(at) else { continue };
+                let (prefix, cost) = (self.prefix(at, queue.addr), u64::from(queue.cost));
+                if heavy.take_above(share, prefix, cost) {
+                    self.evict(at);
+                }
             }
         }
-        for (at, _) in open {
-            if self.memory <= low {
-                return;
+        while self.memory > low
+            && let Some(timer) = self.timers.pop_front()
+        {
+            if let Some(soon) = self.timers.get(EVICT_AHEAD)
+                && let Some(queue) = self.queue(soon.queue)
+            {
+                self.index.prefetch(queue.hash);
             }
-            if at != NIL {
-                self.evict(at);
+            if self.is_current(timer) {
+                self.evict(timer.queue);
             }
         }
     }

@@ -180,11 +180,17 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn wholes(&self) -> Vec<&Whole> {
-        self.events.iter().filter_map(|event| if let Event::Complete(_, whole) = event { Some(whole) } else { None }).collect()
+        self.events
+            .iter()
+            .filter_map(|event| if let Event::Complete(_, whole) = event { Some(whole) } else { None })
+            .collect()
     }
 
     pub(crate) fn lost(&self) -> Vec<&Lost> {
-        self.events.iter().filter_map(|event| if let Event::GivenUp(lost) = event { Some(lost) } else { None }).collect()
+        self.events
+            .iter()
+            .filter_map(|event| if let Event::GivenUp(lost) = event { Some(lost) } else { None })
+            .collect()
     }
 }
 
