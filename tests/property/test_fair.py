@@ -1,4 +1,4 @@
-"""`fair` reclaim: the backends evict the same datagrams, whatever the mix of light and heavy networks."""
+"""`fair` reclaim: both backends evict the same, whatever the mix of light and heavy networks."""
 
 from __future__ import annotations
 

@@ -332,17 +332,19 @@ impl Table {
     /// Every byte is there (`ip_frag_reasm`, `ip6_frag_reasm`).
     #[inline(always)]
     fn complete(&mut self, at: u32) -> Verdict {
-        let Some(queue) = self.queues.get(at as usize).copied() else { return Verdict::Dropped(Reason::Memory) };
         self.detach(at);
+        // Fields are read one by one: the whole queue was written to a moment ago, in smaller parts.
+        let Some(queue) = self.queues.get(at as usize) else { return Verdict::Dropped(Reason::Memory) };
+        let len = queue.len;
         if ecn_of(queue.ecn()).is_none() {
             self.fail();
             return Verdict::Killed(Reason::Ecn, at);
         }
         // Only long datagrams are worth a look at their first header.
-        if queue.len > MAX_PACKET - 60 || self.family == Family::V6 {
-            let before = self.first_node(&queue).map_or(0, |node| node.header() as u32);
+        if len > MAX_PACKET - 60 || self.family == Family::V6 {
+            let before = self.first_node(queue).map_or(0, |node| node.header() as u32);
             let headers = if self.family == Family::V4 { before } else { before.saturating_sub(48) };
-            if headers + queue.len > MAX_PACKET {
+            if headers + len > MAX_PACKET {
                 self.fail();
                 return Verdict::Killed(Reason::Oversize, at);
             }

@@ -22,6 +22,9 @@ pub const fn seen(ecn: u8) -> u8 {
 
 /// A fragment queue (`struct inet_frag_queue`).
 ///
+/// The order of the fields matters: one that is read soon after the queue was made must lie within one of the stores
+/// that made it. Where zeros are written by stores that overlap, a read waits for the cache line instead.
+///
 /// Invariant, while it is live: `meat` is the number of payload bytes held; `run_start..run_end` is the run
 /// with the highest offset, and `runs` has the others (linux), or `runs` numbers its pieces (other policies);
 /// no held byte lies at or beyond `len`; `cost` is what the table's memory counts for it.
@@ -34,6 +37,10 @@ pub struct Queue {
     pub context: u64,
     /// Time of the packet that made it, nanoseconds.
     pub created: i64,
+    /// Highest end seen.
+    pub len: u32,
+    /// Bytes held.
+    pub meat: u32,
     /// Identification.
     pub id: u32,
     /// Hash of its key.
@@ -42,16 +49,12 @@ pub struct Queue {
     pub head: u32,
     /// Handle of the earlier runs, or number of the pieces, or [`NIL`].
     pub runs: u32,
-    /// What it costs, bytes by the cost model.
-    pub cost: u32,
     /// End of the run with the highest offset; 0 if nothing is held.
     pub run_end: u32,
+    /// What it costs, bytes by the cost model.
+    pub cost: u32,
     /// Which creation this is, from 1; 0 once it has ended.
     pub seq: u32,
-    /// Highest end seen.
-    pub len: u32,
-    /// Bytes held.
-    pub meat: u32,
     /// Start of the run with the highest offset.
     pub run_start: u16,
     /// [`FIRST`], [`LAST`], [`POISONED`], and the ECN bits.

@@ -308,17 +308,17 @@ impl Table {
     /// Gives back an ended queue and its fragments; how many there were.
     #[inline]
     pub fn release(&mut self, at: u32) -> u64 {
-        let Some(queue) = self.queues.get(at as usize).copied() else { return 0 };
-        if queue.runs != NIL {
+        let Some((runs, head)) = self.queue(at).map(|queue| (queue.runs, queue.head)) else { return 0 };
+        if runs != NIL {
             if self.policy == Policy::Linux {
-                self.runs.release(queue.runs);
+                self.runs.release(runs);
             } else {
-                set(&mut self.pieces, queue.runs, Pieces::default());
-                self.free_pieces.push(queue.runs);
+                set(&mut self.pieces, runs, Pieces::default());
+                self.free_pieces.push(runs);
             }
         }
         self.free.push(at);
-        self.held.release(queue.head)
+        self.held.release(head)
     }
 
     /// The content of a live queue as an ended one of its own; the live one is left empty.
