@@ -183,6 +183,13 @@ def names() -> list[str]:
     return [name for name in manifest() if not name.endswith(".lz4")]
 
 
+def names_without_fragments() -> list[str]:
+    counts = ("ip_fragments_v4", "ip_fragments_v6")
+    return [
+        name for name in names() if not any(int(manifest()[name][kind] or 0) for kind in counts)
+    ]
+
+
 @cache
 def analyzed(backend: str, name: str) -> Result:
     return Run(backend, output=None)(content(name))
@@ -310,11 +317,10 @@ def with_unknown_section_lengths(data: bytes) -> bytes:
     return bytes(patched)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", names_without_fragments())
 def test_captures_without_fragments_come_out_as_they_are(backend: str, name: str) -> None:
     analysis = analyzed(backend, name)
-    if sum(analysis.summary["fragments"].values()):
-        pytest.skip("has fragments")
+    assert sum(analysis.summary["fragments"].values()) == 0
     data = content(name)
     form = "pcapng" if data[:4] == b"\n\r\r\n" else "pcap"
     output = Run(backend, output=form)(data).output
