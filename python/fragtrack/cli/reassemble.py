@@ -8,7 +8,7 @@ from errno import EBADF
 from typing import TYPE_CHECKING
 
 from fragtrack.cli.status import Status, complain, damage_line
-from fragtrack.cli.values import size, threads
+from fragtrack.cli.values import size, threads, usual_threads
 from fragtrack.config import LIMITS, POLICIES, RECLAIMS
 from fragtrack.errors import ConfigError
 
@@ -94,10 +94,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add(
         "--threads",
         type=threads,
-        default=1,
+        default=usual_threads(),
         metavar="N",
         help="2: hashing, compressing and writing get a thread of their own; 3: reading and "
-        "inflating, too; more: the rest compresses .zst; the results are the same (default: 1)",
+        "inflating, too; more: the rest compresses .zst; the results are the same (default: 2, "
+        "or 1 where there is one processor)",
     )
 
     group = parser.add_argument_group("how to put together")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import ArgumentTypeError
 
@@ -24,6 +25,11 @@ def threads(text: str) -> int:
     if not re.fullmatch(r"0*[1-9]\d{0,3}", text):
         raise ArgumentTypeError(f"{text!r} is no number of threads; write 1 or more")
     return int(text)
+
+
+def usual_threads() -> int:
+    """Give the number of threads where none is asked for: 2, if there are as many processors."""
+    return min(2, os.cpu_count() or 1)
 
 
 def bytes_text(count: int) -> str:
