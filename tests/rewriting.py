@@ -69,17 +69,18 @@ class Run:
             rows=self.rows,
             payloads=self.payloads,
         )
-        output, rows = b"", []
+        output, rows, damaged = b"", [], None
         for number, data in enumerate(inputs):
             rewriter.begin(f"file{number}")
             for _ in self._feed(rewriter, data):
                 output += rewriter.take()
                 rows += rewriter.take_rows()
             rewriter.end()
+            damaged = damaged or rewriter.damaged
         rewriter.finish()
         output += rewriter.take()
         rows += rewriter.take_rows()
-        return Result(output, rows, rewriter.summary(), rewriter.damaged)
+        return Result(output, rows, rewriter.summary(), damaged)
 
     def _feed(self, rewriter: Any, data: bytes) -> Iterable[None]:  # noqa: ANN401
         options = {} if self.budget is None else {"budget": self.budget}

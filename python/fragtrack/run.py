@@ -9,8 +9,6 @@ import os
 import stat
 from typing import TYPE_CHECKING, cast
 
-from fragtrack import engine
-from fragtrack.config import ReassemblyConfig
 from fragtrack.errors import CaptureError
 from fragtrack.sources import Damage, capture_format, describe, name_of, open_source
 
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
 
     Input = str | os.PathLike[str] | Readable
     Progress = Callable[[int, int | None], object]
-
-STABLE_INPUTS = 16
-"""With more inputs than this, held fragments are copied instead of keeping every file open."""
 
 BUDGET = 1 << 18
 """Bytes of input for one call of the rewriter. What comes of them is copied twice, by the rewriter
@@ -69,9 +64,8 @@ class Pass:
         self._origins = origins
         self._stopped = stopped
         self._ahead = ahead
-        self._stable = len(origins) <= STABLE_INPUTS
         self._opened: dict[int, Source] = {}
-        self._kept: dict[int, Source] = {}
+        self._current: Source | None = None
         self._damages: dict[int, Damage] = {}
         self._done = 0
         self._lost = False
@@ -96,38 +90,35 @@ class Pass:
             if self._stop():
                 break
             source = self._opened.pop(index, None) or self._open(origin)
-            self._kept[index] = source
-            # A rewriter tells of the first damage in all its inputs. Those behind that one are
-            # read by a second rewriter as well, which puts nothing together.
-            witness = rewriter if rewriter.damaged is None else _reader()
-            for _ in self._windows(source, rewriter, witness):
+            self._current = source
+            for _ in self._windows(source, rewriter):
                 yield rewriter
                 if progress is not None:
                     progress(self._done + source.position, self.total)
             self._done += source.position
-            self._note(index, source, witness)
-            if not source.stable:
-                del self._kept[index]
-                source.close()
+            self._note(index, source, rewriter)
+            self._current = None
+            source.close()  # what the rewriter holds of it is its own by now
             if self._lost:
                 return
-        if self.began and not self._is_lost():
+        if self.began:
             rewriter.finish()
             yield rewriter
 
     def close(self) -> None:
         """Close what is open; bytes that the rewriter refers to stay until it is gone."""
-        for source in (*self._kept.values(), *self._opened.values()):
-            source.close()
-        self._kept.clear()
+        for source in (self._current, *self._opened.values()):
+            if source is not None:
+                source.close()
+        self._current = None
         self._opened.clear()
 
-    def _windows(self, source: Source, rewriter: Rewriter, witness: Rewriter) -> Iterator[Window]:
+    def _windows(self, source: Source, rewriter: Rewriter) -> Iterator[Window]:
         """Feed one input; each window comes out after it was fed."""
         began = ended = False
         window = None
         for window in source.windows():
-            if self._is_lost():
+            if self._is_lost(source):
                 return
             if self._stop():
                 if window.base + window.start == 0:
@@ -137,18 +128,18 @@ class Pass:
             if not began:
                 rewriter.begin(source.name)
                 began = True
-            _feed(rewriter, witness, source, window)
+            _feed(rewriter, source, window)
             self.began = self.began or window.base + window.start > 0
             ended = window.final and window.start == window.stop
             yield window
             if self.interrupted:
                 break
-        if window is None or not began or self._is_lost():
+        if window is None or not began or self._is_lost(source):
             return
         if not ended:
             window.stop = window.start
             window.final = True
-            _feed(rewriter, witness, source, window)
+            _feed(rewriter, source, window)
         rewriter.end()
         yield window
 
@@ -177,47 +168,35 @@ class Pass:
             del self._opened[index]
 
     def _open(self, origin: Input) -> Source:
-        return open_source(origin, stable=self._stable, stopped=self._stopped, ahead=self._ahead)
+        return open_source(origin, stopped=self._stopped, ahead=self._ahead)
 
     def _stop(self) -> bool:
         if self._stopped is not None and self._stopped():
             self.interrupted = True
         return self.interrupted
 
-    def _is_lost(self) -> bool:
+    def _is_lost(self, source: Source) -> bool:
         """Notice a mapped file that was cut: what the rewriter holds of it must not be touched."""
-        for index, source in self._kept.items():
-            damage = source.lost() if source.stable else None
-            if damage is not None:
-                self._lost = True
-                self._damages.setdefault(index, damage)
+        self._lost = source.stable and source.lost() is not None
         return self._lost
 
-    def _note(self, index: int, source: Source, witness: Rewriter) -> None:
+    def _note(self, index: int, source: Source, rewriter: Rewriter) -> None:
         """Record damage of an input that has ended: what the source says explains more."""
-        if self.interrupted:
-            return
-        found = source.damage
-        if found is None and witness.damaged is not None:
-            _, offset, why = witness.damaged
+        found = source.lost() if self._lost else source.damage
+        if found is None and not self.interrupted and rewriter.damaged is not None:
+            _, offset, why = rewriter.damaged
             if source.inflated:
                 why = f"{why} (the offset counts uncompressed bytes)"
             found = Damage(source.name, offset, why)
-        if found is not None:
-            self._damages.setdefault(index, found)
+        if found is not None and (self._lost or not self.interrupted):
+            self._damages[index] = found
 
 
-def _reader() -> Rewriter:
-    return engine.new_rewriter(ReassemblyConfig(memory=0), output=None)
-
-
-def _feed(rewriter: Rewriter, witness: Rewriter, source: Source, window: Window) -> None:
-    buffer = cast("bytes", window.buffer)  # a mapping serves as well
-    start = window.start
+def _feed(rewriter: Rewriter, source: Source, window: Window) -> None:
     try:
         window.start = rewriter.feed(
-            buffer,
-            start,
+            cast("bytes", window.buffer),  # a mapping serves as well
+            window.start,
             window.stop,
             final=window.final,
             stable=window.stable,
@@ -229,16 +208,6 @@ def _feed(rewriter: Rewriter, witness: Rewriter, source: Source, window: Window)
         if source.damage is not None:
             raise CaptureError(*source.damage) from error
         raise
-    if witness is not rewriter:
-        witness.feed(
-            buffer,
-            start,
-            window.stop,
-            final=window.final,
-            stable=False,
-            base=window.base,
-            budget=BUDGET,
-        )
 
 
 def _no_capture(source: Source, head: bytes) -> CaptureError:

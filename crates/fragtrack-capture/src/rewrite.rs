@@ -148,6 +148,7 @@ impl Rewriter {
         name.clone_into(&mut self.name);
         self.reader = Reader::new();
         self.number = 0;
+        self.damaged = None;
     }
 
     /// Takes the whole records of the input's next bytes through; returns after about `budget`
@@ -317,7 +318,7 @@ impl Rewriter {
         self.told.take()
     }
 
-    /// The first damage met.
+    /// The first damage in the last input begun.
     #[must_use]
     pub const fn damaged(&self) -> Option<&Damaged> {
         self.damaged.as_ref()

@@ -60,7 +60,8 @@ impl Rewriter {
         self.name = name;
     }
 
-    /// Processes the whole records in `buffer[start:stop]`; returns where to go on.
+    /// Processes the whole records in `buffer[start:stop]`; returns where to go on. Nobody may write to the buffer
+    /// meanwhile, nor, if it is stable, before the input has ended.
     #[pyo3(signature = (buffer, start, stop, *, r#final, stable, base = 0, budget = 1 << 20))]
     #[allow(clippy::too_many_arguments)]
     fn feed(
@@ -124,7 +125,7 @@ impl Rewriter {
         self.inner.finish();
     }
 
-    /// The first damage met: input, offset of the record in it, what is wrong.
+    /// The first damage in the last input begun: its name, offset of the record, what is wrong.
     #[getter]
     fn damaged(&self) -> Option<(String, u64, String)> {
         self.inner.damaged().map(|it| (it.name.clone(), it.damage.offset, it.damage.why.to_string()))

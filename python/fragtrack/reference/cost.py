@@ -32,7 +32,7 @@ def fragment_cost(limits: str, packet: int, frame: int) -> int:
         Bytes from the IP header to the end of what was captured, link padding included: the
         kernel's buffer was sized before the padding was cut off.
     frame : int
-        Captured bytes of the whole frame.
+        Captured bytes of the whole frame, and what is beyond 128 bytes around it in its record.
     """
     if limits == "capture":
         return CAPTURE_FRAGMENT + frame

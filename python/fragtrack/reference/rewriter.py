@@ -86,6 +86,7 @@ class Rewriter:
 
     def begin(self, name: str) -> None:
         """Begin an input; its frames are numbered from 1."""
+        self._damaged = None
         self._input = Input(name)
         self._number = 0
 
@@ -173,7 +174,7 @@ class Rewriter:
 
     @property
     def damaged(self) -> tuple[str, int, str] | None:
-        """The first damage met: input, offset of the record in it, what is wrong."""
+        """The first damage in the last input begun: its name, the offset, what is wrong."""
         return self._damaged
 
     def summary(self) -> dict[str, object]:
