@@ -67,7 +67,7 @@ fn same_books(one: &Engine, other: &Engine) {
     }
 }
 
-const COUNTS: [usize; 14] = [0, 1, 2, 15, 16, 17, 31, 32, 33, 48, 511, 512, 513, 1000];
+const COUNTS: [usize; 16] = [0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 511, 512, 513, 1000];
 
 fn configs() -> Vec<Config> {
     let netfilter = Config { path: Path::Netfilter, max_dist: 4, ..config(Policy::Linux) };

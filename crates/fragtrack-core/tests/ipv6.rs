@@ -142,7 +142,8 @@ fn a_first_fragment_has_the_whole_chain() {
         let part = |bytes: &str| hex(bytes)[..length].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         for chain in [String::new(), format!("3c{upper}")] {
             // With destination options between the two, or nothing.
-            let (next, options) = if chain.is_empty() { (upper, String::new()) } else { ("3c", upper.to_owned() + OPTIONS) };
+            let (next, options) =
+                if chain.is_empty() { (upper, String::new()) } else { ("3c", upper.to_owned() + OPTIONS) };
             for more in ["0001", "0007"] {
                 let rest = format!("{next}00 {more} 00000009 {options} {}", part(bytes));
                 let first = ip("2c", &rest);
@@ -152,10 +153,16 @@ fn a_first_fragment_has_the_whole_chain() {
             }
             // Only the first one is judged, and an atomic one not on the local path.
             let later = ip("2c", &format!("{next}00 0009 00000009 {options} {}", part(bytes)));
-            assert_eq!((told(&later, Path::Local), told(&later, Path::Netfilter)), ("fragment".into(), "fragment".into()));
+            assert_eq!(
+                (told(&later, Path::Local), told(&later, Path::Netfilter)),
+                ("fragment".into(), "fragment".into())
+            );
             let atomic = ip("2c", &format!("{next}00 0000 00000009 {options} {}", part(bytes)));
             let netfilter = if enough { "fragment" } else { "whole" };
-            assert_eq!((told(&atomic, Path::Local), told(&atomic, Path::Netfilter)), ("atomic".into(), netfilter.into()));
+            assert_eq!(
+                (told(&atomic, Path::Local), told(&atomic, Path::Netfilter)),
+                ("atomic".into(), netfilter.into())
+            );
         }
     }
 }
@@ -163,7 +170,9 @@ fn a_first_fragment_has_the_whole_chain() {
 #[test]
 fn a_chain_that_breaks_off_in_an_extension_header() {
     // Not even the first two bytes of the options: that cannot be judged. With them, it can.
-    for (rest, local) in [("", "fragment"), ("11", "fragment"), ("1100", "chain 3 0"), ("11ff 01040000 0000", "chain 3 0")] {
+    for (rest, local) in
+        [("", "fragment"), ("11", "fragment"), ("1100", "chain 3 0"), ("11ff 01040000 0000", "chain 3 0")]
+    {
         let bytes = ip("2c", &format!("3c00 0001 00000009 {rest}"));
         assert_eq!(told(&bytes, Path::Local), local, "{rest}");
     }
@@ -189,11 +198,18 @@ fn a_fragment_header_that_cannot_be() {
     assert_eq!(told(&zero(direct), Path::Netfilter), "whole");
     assert_eq!(told(&zero(behind.clone()), Path::Local), "fragment_header 0 48");
     assert_eq!(told(&zero(behind), Path::Netfilter), "whole");
-    // Cut short by the payload length, in front of or within its second word.
-    for (rest, at) in [("11", 40), ("1100 0001", 40), ("1100 0001 000000", 40)] {
+    // Cut short by the payload length. Netfilter looks at the chain first: behind offset 0 it is cut as well.
+    for (rest, netfilter) in [
+        ("", "whole"),
+        ("11", "fragment_header"),
+        ("1100 0009", "fragment_header"),
+        ("1100 0009 000000", "fragment_header"),
+        ("1100 0001", "whole"),
+        ("1100 0001 000000", "whole"),
+    ] {
         let bytes = ip("2c", rest);
-        assert_eq!(told(&bytes, Path::Local), format!("fragment_header 0 {at}"), "{rest}");
-        assert_eq!(told(&bytes, Path::Netfilter), "fragment_header", "{rest}");
+        assert_eq!(told(&bytes, Path::Local), "fragment_header 0 40", "{rest}");
+        assert_eq!(told(&bytes, Path::Netfilter), netfilter, "{rest}");
     }
     let bytes = ip("00", &format!("2c{HOP} 1100 0001"));
     assert_eq!(told(&bytes, Path::Local), "fragment_header 0 48");
@@ -314,9 +330,10 @@ fn cut_anywhere_nothing_panics() {
             }
             for packet in [cut, short] {
                 for path in [Path::Local, Path::Netfilter] {
-                    let _ = told(&packet, path);
-                    let _ = (find_fragment_header(&packet), upper_layer(&packet, 40, bytes[6]));
-                    let _ = nested_fragment_header(&packet, bytes[6], 40);
+                    assert!(!told(&packet, path).is_empty());
+                    assert!(find_fragment_header(&packet).is_none_or(|(at, named)| named < at && at <= packet.len()));
+                    assert!(nested_fragment_header(&packet, bytes[6], 40).is_none_or(|at| at <= packet.len()));
+                    assert!(upper_layer(&packet, 40, bytes[6]).is_none_or(|(_, at)| at >= 40));
                     let settings = Config { path, ..config(Policy::Linux) };
                     let (mut engine, mut log) = (Engine::new(settings, true), Log::default());
                     push(&mut engine, &mut log, 0, &packet, 0);

@@ -162,7 +162,10 @@ fn cut_anywhere_it_is_the_same_or_nothing() {
     for (link, frame, located) in frames() {
         for at in 0..frame.len() {
             let found = locate(LinkType(link), &frame[..at]);
-            assert!(found.is_none_or(|found| found == located && (found.ip <= at || link == 276)), "{link} {frame:02x?} cut at {at}");
+            assert!(
+                found.is_none_or(|found| found == located && (found.ip <= at || link == 276)),
+                "{link} {frame:02x?} cut at {at}"
+            );
         }
     }
 }

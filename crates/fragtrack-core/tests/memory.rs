@@ -96,7 +96,7 @@ fn large_records_stay_within_the_limit() {
         let (mut lengths, mut largest, mut most) = (Vec::new(), 0, 0);
         for number in 0..400u64 {
             let around = options[number as usize % options.len()];
-            let packet = V4 { source: number as u32 * 77 << 8, ..V4::new(number as u16, 8, true, &[3; 64]) }.bytes();
+            let packet = V4 { source: (number as u32 * 77) << 8, ..V4::new(number as u16, 8, true, &[3; 64]) }.bytes();
             let mut record = vec![0xaa; 28];
             record.extend([[2; 12].as_slice(), &[8, 0]].concat());
             record.extend(&packet);
@@ -253,7 +253,7 @@ fn bucket((source, id): (u32, u32), wide: bool) -> u64 {
 fn keys(wide: bool) -> Vec<(u32, u32)> {
     (0..40u32)
         .flat_map(|network| {
-            let source = 0x0a00_0000 | network << 8 | network % 3;
+            let source = 0x0a00_0000 | network << 8 | (network % 3);
             let mut ids = (0..60_000u32).filter(move |id| bucket((source, *id), wide) < 24);
             ids.by_ref().take(if network < 3 { 12 } else { 1 }).map(move |id| (source, id)).collect::<Vec<_>>()
         })

@@ -12,15 +12,8 @@ use fragtrack_core::{Engine, Reason};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-const TRIMMING: [Policy; 7] = [
-    Policy::First,
-    Policy::Last,
-    Policy::Bsd,
-    Policy::BsdRight,
-    Policy::LinuxOld,
-    Policy::Windows,
-    Policy::Solaris,
-];
+const TRIMMING: [Policy; 7] =
+    [Policy::First, Policy::Last, Policy::Bsd, Policy::BsdRight, Policy::LinuxOld, Policy::Windows, Policy::Solaris];
 
 /// Bytes of a model datagram.
 const SIZE: usize = 24;
@@ -69,9 +62,7 @@ impl Model {
             let to = last.filter(|(_, to)| *to > end).map_or(end, |(from, _)| from);
             return (from..to).collect();
         }
-        (start..end)
-            .filter(|at| self.owners[*at].is_none() || self.takes(policy, extent, *at, (start, end)))
-            .collect()
+        (start..end).filter(|at| self.owners[*at].is_none() || self.takes(policy, extent, *at, (start, end))).collect()
     }
 }
 
