@@ -171,15 +171,18 @@ fn sections_that_nothing_is_held_of_are_forgotten() {
 }
 
 #[test]
-fn damage_is_told_once_and_the_rest_goes_by() {
+fn damage_is_told_for_each_input_and_the_rest_goes_by() {
     let other = frame(9, 0, false, b"");
     let mut file = pcap(&[(1, &other), (2, &other)]);
     file.truncate(file.len() - 1);
     let (rewriter, out) = run(&[&file, &file], Output::Pcap, Incomplete::Keep, 10);
     assert_eq!(out, pcap(&[(1, &other), (1, &other)]));
     let damaged = rewriter.damaged().unwrap();
-    assert_eq!((damaged.name.as_str(), damaged.damage.offset), ("file0", 74));
+    assert_eq!((damaged.name.as_str(), damaged.damage.offset), ("file1", 74));
     assert_eq!(damaged.damage.why.to_string(), "cut off record: 49 of 50 bytes");
+    let whole = pcap(&[(1, &other)]);
+    let (rewriter, _) = run(&[&file, &whole], Output::Pcap, Incomplete::Keep, 10);
+    assert_eq!(rewriter.damaged(), None);
 }
 
 #[test]
