@@ -144,6 +144,7 @@ class Captures:
                     take()
                 _check(rewriter)
                 rewriter.end()
+                result.damaged = result.damaged or rewriter.damaged
                 _check(rewriter)
             rewriter.finish()
             _check(rewriter)
@@ -151,7 +152,7 @@ class Captures:
             result.error = type(error).__name__, str(error)
             _check(rewriter)
         take()
-        result.summary, result.damaged = rewriter.summary(), rewriter.damaged
+        result.summary = rewriter.summary()
 
     def _feed(self, rewriter: Any, data: bytes) -> Iterator[None]:  # noqa: ANN401
         if not self.chunk:
