@@ -1,4 +1,3 @@
-use fragtrack_core::config::{Checksum, CostModel, Duplicates, Extent, Path, Policy, Reclaim};
 use fragtrack_core::reason::Reason;
 
 use super::*;
@@ -8,21 +7,7 @@ use crate::testing::{CLASSIC, Ng, pcap_header, pcap_record};
 const SECOND: i64 = 1_000_000_000;
 
 fn config() -> Config {
-    Config {
-        policy: Policy::Linux,
-        path: Path::Local,
-        timeout4: 30 * SECOND,
-        timeout6: 60 * SECOND,
-        memory: 1 << 20,
-        cost: CostModel::Capture,
-        max_dist: 0,
-        reclaim: Reclaim::Fair,
-        checksum: Checksum::Ignore,
-        duplicates: Duplicates::Ignore,
-        extent: Extent::Piece,
-        local: None,
-        hash_key: (1, 2),
-    }
+    Config { memory: 1 << 20, ..Config::capture((1, 2)) }
 }
 
 /// An Ethernet frame with an IPv4 packet: 20 bytes of header, without a checksum.

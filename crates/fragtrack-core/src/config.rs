@@ -126,3 +126,26 @@ pub struct Config {
     /// Key of the hash: comes from outside, so that the core stays pure.
     pub hash_key: (u64, u64),
 }
+
+impl Config {
+    /// The defaults for captures: current Linux, local delivery, everything that can be put together.
+    #[must_use]
+    pub const fn capture(hash_key: (u64, u64)) -> Self {
+        const SECOND: i64 = 1_000_000_000;
+        Self {
+            policy: Policy::Linux,
+            path: Path::Local,
+            timeout4: 30 * SECOND,
+            timeout6: 60 * SECOND,
+            memory: 512 << 20,
+            cost: CostModel::Capture,
+            max_dist: 0,
+            reclaim: Reclaim::Fair,
+            checksum: Checksum::Ignore,
+            duplicates: Duplicates::Ignore,
+            extent: Extent::Piece,
+            local: None,
+            hash_key,
+        }
+    }
+}

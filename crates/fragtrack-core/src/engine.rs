@@ -1,9 +1,7 @@
 //! Batches of frames in, events out.
 //!
-//! A batch goes through in blocks, and a block is prepared while the one before it is placed. Every frame of it is
-//! decoded, its key hashed, and the line of the index asked for; then, a block later, the queues that these lines
-//! point to are asked for; only then are its fragments placed, one after the other. So cache misses overlap with
-//! work, and the order of events is that of the frames.
+//!
+//! How a batch goes through is in [`crate::blocks`].
 
 use crate::config::Config;
 use crate::event::{Atomic, Datagram, GivenUp, Killer, Sink, View, nested};
@@ -12,15 +10,11 @@ use crate::frag::queue::Queue;
 use crate::frag::table::{Ended, Table, Verdict};
 use crate::frag::whole::Slice;
 use crate::frame::{Frame, LinkType};
-use crate::prefetch;
 use crate::reason::Reason;
-use crate::stage::{Kind, Staged, UNSTAGED, packet_of};
+use crate::stage::{Kind, Staged, packet_of};
 use crate::stats::{KernelCounters, Totals};
 use crate::wire::link::{self, Located};
 use crate::wire::{Family, ipv6};
-
-/// Frames decoded before the first of them is placed.
-const BLOCK: usize = 32;
 
 /// A batch of frames of one segment.
 #[derive(Clone, Copy)]
@@ -37,17 +31,6 @@ pub struct Batch<'a> {
     pub transient: bool,
 }
 
-/// The frames of a block, decoded.
-struct Block {
-    staged: [Staged; BLOCK],
-}
-
-impl Block {
-    const fn new() -> Self {
-        Self { staged: [UNSTAGED; BLOCK] }
-    }
-}
-
 /// Reassembly of both families.
 pub struct Engine {
     pub(crate) config: Config,
@@ -55,7 +38,7 @@ pub struct Engine {
     pub(crate) totals: Totals,
     slices: Vec<Slice>,
     /// Number of the frame after the last one.
-    next: u64,
+    pub(crate) next: u64,
 }
 
 /// What is the same for all frames of a batch while they are placed.
@@ -63,9 +46,9 @@ pub struct Engine {
 pub(crate) struct Context<'a> {
     pub(crate) batch: &'a Batch<'a>,
     /// Place of the frame in the batch.
-    at: usize,
+    pub(crate) at: usize,
     pub(crate) frame: &'a Frame,
-    number: u64,
+    pub(crate) number: u64,
 }
 
 impl Engine {
@@ -133,81 +116,8 @@ impl Engine {
         self.tables.iter().try_for_each(Table::check)
     }
 
-    /// Takes a batch of frames through.
-    pub fn run<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S) {
-        self.take(batch, sink, |engine, frame, staged| engine.stage(batch.segment, frame, staged));
-    }
-
-    /// Takes a batch of packets through: each frame is one packet from its IP header on, judged as a host does.
-    pub fn run_packets<S: Sink>(&mut self, batch: Batch<'_>, domain: u64, sink: &mut S) {
-        // Nobody has looked at these packets before: their headers are asked for two blocks ahead.
-        let ask = |frame: &Frame| {
-            prefetch::read(batch.segment, frame.start as usize);
-            prefetch::read(batch.segment, frame.start as usize + 39);
-        };
-        batch.frames.iter().take(2 * BLOCK).for_each(ask);
-        let mut soon = batch.frames.iter().skip(2 * BLOCK);
-        self.take(batch, sink, |engine, frame, staged| {
-            if let Some(frame) = soon.next() {
-                ask(frame);
-            }
-            let start = frame.start as usize;
-            let packet = batch.segment.get(start..start + frame.captured as usize).unwrap_or(&[]);
-            engine.stage_packet(packet, domain, true, staged);
-        });
-    }
-
     #[inline(always)]
-    fn take<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S, mut stage: impl FnMut(&mut Self, &Frame, &mut Staged)) {
-        self.next = batch.first.saturating_add(batch.frames.len() as u64);
-        let (mut one, mut other) = (Block::new(), Block::new());
-        let (mut now, mut ahead) = (&mut one, &mut other);
-        let mut blocks = batch.frames.chunks(BLOCK);
-        let mut placing: &[Frame] = &[];
-        let mut at = 0;
-        loop {
-            let staging = blocks.next().unwrap_or(&[]);
-            for (frame, staged) in staging.iter().zip(&mut ahead.staged) {
-                stage(self, frame, staged);
-            }
-            for (frame, staged) in placing.iter().zip(&now.staged) {
-                // There are fewer frames than numbers.
-                self.place(
-                    Context { batch: &batch, at, frame, number: batch.first.wrapping_add(at as u64) },
-                    staged,
-                    sink,
-                );
-                at = at.wrapping_add(1);
-            }
-            if staging.is_empty() {
-                return;
-            }
-            let mut new = 0;
-            for (_, staged) in staging.iter().zip(&mut ahead.staged) {
-                if let Kind::Fragment(family) = staged.kind {
-                    let table = self.table(family);
-                    staged.guess = table.guess(staged.hash);
-                    new += 1;
-                    table.prefetch_free(new);
-                }
-            }
-            placing = staging;
-            core::mem::swap(&mut now, &mut ahead);
-        }
-    }
-
-    /// One packet by itself, from the IP header on, judged as a host does (so that packets that are no fragments
-    /// may be dropped, too). The batch has one frame, which is the packet.
-    pub fn push<S: Sink>(&mut self, batch: Batch<'_>, domain: u64, sink: &mut S) {
-        let mut staged = UNSTAGED;
-        self.next = batch.first.saturating_add(1);
-        let Some(frame) = batch.frames.first() else { return };
-        self.stage_packet(batch.segment, domain, true, &mut staged);
-        self.place(Context { batch: &batch, at: 0, frame, number: batch.first }, &staged, sink);
-    }
-
-    #[inline(always)]
-    fn place<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, sink: &mut S) {
+    pub(crate) fn place<S: Sink>(&mut self, context: Context<'_>, staged: &Staged, sink: &mut S) {
         let Context { at, frame, .. } = context;
         if frame.link != LinkType::NONE {
             let [v4, v6] = &mut self.tables;

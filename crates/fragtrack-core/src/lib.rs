@@ -9,9 +9,11 @@
 //! | [`wire`] | frame → fragment, or a reason |
 //! | [`frag`] | fragment + time → held, whole datagram, or a reason |
 //! | [`build`] | a finished queue → the bytes of the whole datagram |
-//! | [`engine`] | batches of frames through all of it, events out |
+//! | [`engine`] | one staged frame through all of it, events out |
+//! | [`blocks`] | batches of frames, staged a block ahead of the engine |
 //! | [`event`] | what came out, as views that borrow |
 
+pub mod blocks;
 pub mod build;
 pub mod config;
 pub mod engine;

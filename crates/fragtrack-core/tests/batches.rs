@@ -290,4 +290,14 @@ fn settling_copies_nothing_that_is_gone() {
     assert_eq!(engine.totals().lost(Reason::Overlap), 2);
     assert_eq!(engine.table(Family::V4).held.used(), (1, 1));
     check(&engine);
+    // A fragment that has the slot of one that was copied, but lies in a segment that stays.
+    let (mut engine, mut log) = (Engine::new(config(Policy::Linux), true), Log::default());
+    let segment = batch(&mut engine, &mut log, &[piece(1, 0, true)], 0, 0, true);
+    engine.settle(&segment);
+    let stays = batch(&mut engine, &mut log, &[piece(1, 1, false), piece(2, 0, true)], 1, 0, false);
+    engine.settle(&[]);
+    assert_eq!(engine.table(Family::V4).held.used(), (1, 0));
+    engine.flush(&stays, &mut log);
+    assert_eq!(log.lost()[0].packets, [piece(2, 0, true)]);
+    check_empty(&engine);
 }

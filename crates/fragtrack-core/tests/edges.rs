@@ -11,7 +11,7 @@ use fragtrack_core::event::Address;
 use fragtrack_core::wire::Family;
 use fragtrack_core::{Engine, Frame, LinkType, Reason};
 
-fn engine(config: Config) -> (Engine, Log) {
+fn fresh(config: Config) -> (Engine, Log) {
     (Engine::new(config, true), Log::default())
 }
 
@@ -34,7 +34,7 @@ fn near() -> Config {
 
 #[test]
 fn a_discarded_datagram_stays_so_however_far() {
-    let (mut engine, mut log) = engine(near());
+    let (mut engine, mut log) = fresh(near());
     push(&mut engine, &mut log, 0, &piece(1, 0, true), 0);
     push(&mut engine, &mut log, 1, &long(1, 0), 1);
     assert_eq!(log.lost()[0].frames, [(0, 0), (1, 0)]);
@@ -60,7 +60,7 @@ fn a_discarded_datagram_stays_so_however_far() {
 #[test]
 fn the_timer_of_a_discarded_datagram_is_also_that_of_its_fragments() {
     // A time that steps back moves no clock, but the fragment is compared with the queue it finds.
-    let (mut engine, mut log) = engine(near());
+    let (mut engine, mut log) = fresh(near());
     push(&mut engine, &mut log, 0, &piece(9, 0, true), 40 * SECOND);
     push(&mut engine, &mut log, 1, &piece(1, 0, true), 15 * SECOND);
     push(&mut engine, &mut log, 2, &long(1, 0), 15 * SECOND);
@@ -74,7 +74,7 @@ fn the_timer_of_a_discarded_datagram_is_also_that_of_its_fragments() {
 
 #[test]
 fn too_far_comes_before_an_overlap() {
-    let (mut engine, mut log) = engine(near());
+    let (mut engine, mut log) = fresh(near());
     push(&mut engine, &mut log, 0, &piece(1, 0, true), 0);
     for number in 1..4 {
         push(&mut engine, &mut log, number, &piece(7, number as u32, true), 1);
@@ -93,8 +93,22 @@ fn too_far_comes_before_an_overlap() {
 }
 
 #[test]
+fn just_near_enough() {
+    for (between, reason) in [(1, None), (2, Some(Reason::TooFar))] {
+        let (mut engine, mut log) = fresh(near());
+        push(&mut engine, &mut log, 0, &piece(1, 0, true), 0);
+        for number in 0..between {
+            push(&mut engine, &mut log, 1, &piece(7, number, true), 0);
+        }
+        push(&mut engine, &mut log, 2, &piece(1, 1, true), 0);
+        assert_eq!(log.lost().first().map(|lost| lost.reason), reason);
+        check(&engine);
+    }
+}
+
+#[test]
 fn too_far_and_refused_at_once() {
-    let (mut engine, mut log) = engine(near());
+    let (mut engine, mut log) = fresh(near());
     push(&mut engine, &mut log, 0, &piece(1, 0, true), 0);
     for number in 1..4 {
         push(&mut engine, &mut log, number, &piece(7, number as u32, true), 1);
@@ -110,7 +124,7 @@ fn too_far_and_refused_at_once() {
 
 #[test]
 fn distance_is_counted_per_source_and_domain_in_ipv4() {
-    let (mut engine, mut log) = engine(near());
+    let (mut engine, mut log) = fresh(near());
     push(&mut engine, &mut log, 0, &piece(1, 0, true), 0);
     push(&mut engine, &mut log, 1, &wide(1, 0, true), 0);
     for number in 2..12 {
@@ -131,7 +145,7 @@ fn a_duplicate_may_be_an_overlap_too() {
         [(Duplicates::Ignore, Reason::Duplicate, 1), (Duplicates::Discard, Reason::Overlap, 1)]
     {
         for packet in [piece(1, 1, true), wide(1, 1, true)] {
-            let (mut engine, mut log) = engine(Config { duplicates, ..config(Policy::Rfc5722) });
+            let (mut engine, mut log) = fresh(Config { duplicates, ..config(Policy::Rfc5722) });
             push(&mut engine, &mut log, 0, &packet, 0);
             push(&mut engine, &mut log, 1, &packet, 0);
             assert_eq!(log.events.last(), Some(&Event::Dropped(1, reason)));
@@ -146,7 +160,7 @@ fn a_duplicate_may_be_an_overlap_too() {
 fn from_one_end_of_time_to_the_other() {
     let packets = [piece(1, 0, true), piece(1, 1, false)];
     for timeout in [1, 30 * SECOND, i64::MAX - 1] {
-        let (mut engine, mut log) = engine(Config { timeout4: timeout, ..config(Policy::Linux) });
+        let (mut engine, mut log) = fresh(Config { timeout4: timeout, ..config(Policy::Linux) });
         push(&mut engine, &mut log, 0, &packets[0], i64::MIN);
         push(&mut engine, &mut log, 1, &packets[1], i64::MAX);
         assert_eq!((log.lost()[0].reason, log.lost()[0].icmp.is_some()), (Reason::Timeout, true));
@@ -169,7 +183,7 @@ fn from_one_end_of_time_to_the_other() {
 
 #[test]
 fn a_deadline_beyond_the_end_of_time() {
-    let (mut engine, mut log) = engine(config(Policy::Linux));
+    let (mut engine, mut log) = fresh(config(Policy::Linux));
     let late = i64::MAX - 30 * SECOND;
     push(&mut engine, &mut log, 0, &piece(1, 0, true), late);
     push(&mut engine, &mut log, 1, &piece(2, 0, true), late + 1);
@@ -183,7 +197,7 @@ fn a_deadline_beyond_the_end_of_time() {
 #[test]
 fn a_deadline_is_met_exactly() {
     for (packet, timeout) in [(piece(1, 0, true), 30 * SECOND), (wide(1, 0, true), 60 * SECOND)] {
-        let (mut engine, mut log) = engine(config(Policy::Linux));
+        let (mut engine, mut log) = fresh(config(Policy::Linux));
         push(&mut engine, &mut log, 0, &packet, -5);
         engine.advance(&[], timeout - 6, &mut log);
         assert_eq!(engine.queues(), 1);
@@ -193,8 +207,24 @@ fn a_deadline_is_met_exactly() {
 }
 
 #[test]
+fn a_step_back_by_the_timeout_is_small_enough() {
+    for (packet, last, timeout) in
+        [(piece(1, 0, true), piece(1, 1, false), 30 * SECOND), (wide(1, 0, true), wide(1, 1, false), 60 * SECOND)]
+    {
+        for (back, wholes) in [(timeout, 1), (timeout + 1, 0)] {
+            let (mut engine, mut log) = fresh(config(Policy::Linux));
+            push(&mut engine, &mut log, 0, &packet, 100 * SECOND);
+            push(&mut engine, &mut log, 1, &last, 100 * SECOND - back);
+            assert_eq!((log.wholes().len(), engine.queues()), (wholes, 1 - wholes));
+            assert!(log.lost().iter().all(|lost| lost.reason == Reason::Timeout && lost.icmp.is_none()));
+            check(&engine);
+        }
+    }
+}
+
+#[test]
 fn time_may_start_anew_behind_a_flush() {
-    let (mut engine, mut log) = engine(config(Policy::Linux));
+    let (mut engine, mut log) = fresh(config(Policy::Linux));
     push(&mut engine, &mut log, 0, &piece(1, 0, true), 1000 * SECOND);
     engine.flush(&[], &mut log);
     push(&mut engine, &mut log, 1, &piece(1, 0, true), 0);
@@ -209,7 +239,7 @@ const FULL: u64 = 4 << 48 | 0xffff_ffff_ffff;
 #[test]
 fn the_largest_domain_is_a_domain_of_its_own() {
     for bit in (0..51).map(|bit| 1u64 << bit) {
-        let (mut engine, mut log) = engine(config(Policy::Linux));
+        let (mut engine, mut log) = fresh(config(Policy::Linux));
         let v4 = V4 { protocol: 255, ..V4::new(u16::MAX, 0, true, &[1; 8]) };
         let v4_last = V4 { more: false, offset: 8, ..v4.clone() };
         let v6 = V6::new(u32::MAX, 0, true, &[1; 8]);
@@ -233,7 +263,7 @@ fn the_largest_domain_is_a_domain_of_its_own() {
 
 #[test]
 fn four_full_tags_on_the_wire_are_that_domain() {
-    let (mut engine, mut log) = engine(config(Policy::Linux));
+    let (mut engine, mut log) = fresh(config(Policy::Linux));
     let mut bytes = vec![2; 12];
     for _ in 0..4 {
         bytes.extend([0x81, 0x00, 0x0f, 0xff]);
@@ -253,7 +283,7 @@ fn frame_numbers_beyond_32_bits() {
     let edge = 1u64 << 32;
     for policy in [Policy::Linux, Policy::First] {
         for first in [edge - 4, edge - 3, edge - 2, edge - 1, edge, 5 * edge - 2, u64::MAX - 4] {
-            let (mut engine, mut log) = engine(config(policy));
+            let (mut engine, mut log) = fresh(config(policy));
             push(&mut engine, &mut log, first, &piece(1, 0, true), 0);
             push(&mut engine, &mut log, first + 1, &piece(2, 0, true), 0);
             push(&mut engine, &mut log, first + 2, &piece(1, 1, true), 0);
@@ -271,7 +301,7 @@ fn frame_numbers_beyond_32_bits() {
 fn a_number_is_still_right_when_time_or_input_ends() {
     let edge = 1u64 << 32;
     for first in [edge - 2, edge - 1, edge, edge + 1] {
-        let (mut engine, mut log) = engine(config(Policy::Linux));
+        let (mut engine, mut log) = fresh(config(Policy::Linux));
         push(&mut engine, &mut log, first, &piece(1, 0, true), 0);
         push(&mut engine, &mut log, first + 1, &piece(2, 0, true), SECOND);
         engine.advance(&[], 30 * SECOND, &mut log);
@@ -279,8 +309,16 @@ fn a_number_is_still_right_when_time_or_input_ends() {
         let frames: Vec<u64> = log.lost().iter().map(|lost| lost.frames[0].0).collect();
         assert_eq!(frames, [first, first + 1]);
     }
+    // A batch knows the number behind its last frame.
+    let (mut engine, mut log) = fresh(config(Policy::Linux));
+    let packet = piece(1, 0, true);
+    let frames = [raw(0, packet.len(), 0), raw(0, packet.len(), 0)];
+    let batch = Batch { segment: &packet, frames: &frames, first: edge - 1, origin: 0, transient: false };
+    engine.run_packets(batch, 0, &mut log);
+    engine.flush(&packet, &mut log);
+    assert_eq!(log.lost()[0].frames, [(edge - 1, 0)]);
     // Numbers of another input start anew: those of the input before stay what they were.
-    let (mut engine, mut log) = engine(config(Policy::Linux));
+    let (mut engine, mut log) = fresh(config(Policy::Linux));
     push(&mut engine, &mut log, 500, &piece(1, 0, true), 0);
     push(&mut engine, &mut log, 1, &piece(1, 1, false), 0);
     assert_eq!(log.wholes()[0].frames, [500, 1]);
@@ -288,7 +326,7 @@ fn a_number_is_still_right_when_time_or_input_ends() {
 
 #[test]
 fn a_record_that_is_no_frame_passes_without_time() {
-    let (mut engine, mut log) = engine(config(Policy::Linux));
+    let (mut engine, mut log) = fresh(config(Policy::Linux));
     push(&mut engine, &mut log, 0, &piece(1, 0, true), 0);
     let none = Frame { link: LinkType::NONE, ..raw(0, 8, i64::MAX) };
     engine.run(Batch { segment: &[0; 8], frames: &[none], first: 1, origin: 0, transient: false }, &mut log);

@@ -4,7 +4,7 @@ use crate::Measure;
 use crate::floors::Answer;
 use crate::input::{Capture, Options};
 use fragtrack_capture::{Input, Origins, Pause, Reader, Tail};
-use fragtrack_core::config::{Checksum, Config, CostModel, Duplicates, Extent, Path, Policy, Reclaim};
+use fragtrack_core::config::Config;
 use fragtrack_core::engine::{Batch, Engine};
 use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
 use fragtrack_core::frame::Frame;
@@ -17,7 +17,6 @@ const MEMORY: u64 = 512 << 20;
 /// Bytes of a frame up to the end of the headers.
 const IPV4: usize = 34;
 const IPV6: usize = 62;
-const SECOND: i64 = 1_000_000_000;
 
 /// The measurements of this project's own code.
 pub(crate) fn measures<'a>(capture: &'a Capture, options: &Options) -> Vec<Box<dyn Measure + 'a>> {
@@ -32,19 +31,8 @@ pub(crate) fn measures<'a>(capture: &'a Capture, options: &Options) -> Vec<Box<d
 /// The defaults of the command, with a hash key that is always the same.
 fn config(options: &Options) -> Config {
     Config {
-        policy: Policy::Linux,
-        path: Path::Local,
-        timeout4: 30 * SECOND,
-        timeout6: 60 * SECOND,
         memory: options.memory.unwrap_or(MEMORY),
-        cost: CostModel::Capture,
-        max_dist: 0,
-        reclaim: Reclaim::Fair,
-        checksum: Checksum::Ignore,
-        duplicates: Duplicates::Ignore,
-        extent: Extent::Piece,
-        local: None,
-        hash_key: (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908),
+        ..Config::capture((0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908))
     }
 }
 

@@ -76,7 +76,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Checksum, Config, CostModel, Duplicates, Extent, Path, Reclaim};
+    use crate::config::{Config, Policy, Reclaim};
     use crate::frag::held::Record;
     use crate::frag::index::NIL;
     use crate::frag::table::{Ended, Verdict};
@@ -84,21 +84,8 @@ mod tests {
     use crate::wire::{Family, Fragment};
 
     fn table(policy: Policy, memory: u64, reclaim: Reclaim) -> Table {
-        let config = Config {
-            policy,
-            path: Path::Local,
-            timeout4: 1000,
-            timeout6: 1000,
-            memory,
-            cost: CostModel::Capture,
-            max_dist: 20,
-            reclaim,
-            checksum: Checksum::Ignore,
-            duplicates: Duplicates::Ignore,
-            extent: Extent::Piece,
-            local: None,
-            hash_key: (1, 2),
-        };
+        let config =
+            Config { policy, timeout4: 1000, timeout6: 1000, memory, max_dist: 20, reclaim, ..Config::capture((1, 2)) };
         Table::new(&config, Family::V4, true)
     }
 

@@ -3,7 +3,7 @@
 // Each test crate uses a part of this. Helpers of a test are tests, though clippy sees functions.
 #![allow(dead_code, clippy::expect_used, clippy::indexing_slicing)]
 
-use fragtrack_core::config::{Checksum, Config, CostModel, Duplicates, Extent, Path, Policy, Reclaim};
+use fragtrack_core::config::{Config, Policy};
 use fragtrack_core::engine::Batch;
 use fragtrack_core::event::{Atomic, Datagram, GivenUp, Key, Sink};
 use fragtrack_core::icmp::IcmpError;
@@ -14,21 +14,7 @@ pub(crate) const SECOND: i64 = 1_000_000_000;
 
 /// The settings for reading captures, with a policy.
 pub(crate) fn config(policy: Policy) -> Config {
-    Config {
-        policy,
-        path: Path::Local,
-        timeout4: 30 * SECOND,
-        timeout6: 60 * SECOND,
-        memory: 512 << 20,
-        cost: CostModel::Capture,
-        max_dist: 0,
-        reclaim: Reclaim::Fair,
-        checksum: Checksum::Ignore,
-        duplicates: Duplicates::Ignore,
-        extent: Extent::Piece,
-        local: None,
-        hash_key: (1, 2),
-    }
+    Config { policy, ..Config::capture((1, 2)) }
 }
 
 /// An IPv4 packet; the checksum is made right.
