@@ -28,21 +28,8 @@ pub(crate) struct Staged {
     pub(crate) wide: Addresses,
 }
 
-const NO_FRAGMENT: Fragment = Fragment {
-    addr: 0,
-    context: 0,
-    id: 0,
-    offset: 0,
-    length: 0,
-    header: 0,
-    protocol: 0,
-    ecn: 0,
-    more: false,
-    df: false,
-};
-
 pub(crate) const UNSTAGED: Staged =
-    Staged { kind: Kind::Pass, hash: 0, guess: NIL, ip: 0, fragment: NO_FRAGMENT, wide: [0; 4] };
+    Staged { kind: Kind::Pass, hash: 0, guess: NIL, ip: 0, fragment: Fragment::NONE, wide: [0; 4] };
 
 impl Engine {
     #[inline(always)]

@@ -44,18 +44,7 @@ fn before() -> String {
 }
 
 fn decoded(bytes: &[u8], path: Path) -> (Decoded, Fragment, Addresses) {
-    let mut fragment = Fragment {
-        addr: 0,
-        context: 0,
-        id: 0,
-        offset: 0,
-        length: 0,
-        header: 0,
-        protocol: 0,
-        ecn: 0,
-        more: false,
-        df: false,
-    };
+    let mut fragment = Fragment::NONE;
     let mut addresses = [0; 4];
     let decoded = decode(bytes, 7, path, true, &mut fragment, &mut addresses);
     (decoded, fragment, addresses)

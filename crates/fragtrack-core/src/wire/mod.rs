@@ -61,5 +61,21 @@ pub struct Fragment {
     pub df: bool,
 }
 
+impl Fragment {
+    /// The place for a fragment before decoding.
+    pub const NONE: Self = Self {
+        addr: 0,
+        context: 0,
+        id: 0,
+        offset: 0,
+        length: 0,
+        header: 0,
+        protocol: 0,
+        ecn: 0,
+        more: false,
+        df: false,
+    };
+}
+
 /// Source and destination of an IPv6 packet, as four big-endian words.
 pub type Addresses = [u64; 4];
