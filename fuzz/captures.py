@@ -81,8 +81,7 @@ class Captures:
     def load(cls, fields: dict[str, Any]) -> Self:
         """Make one of what `fields` gave."""
         inputs = tuple(bytes.fromhex(text) for text in fields["inputs"])
-        local = fields["config"]["local"]
-        config = fields["config"] | {"local": None if local is None else tuple(local)}
+        config = generate.loaded(fields["config"])
         return cls(**{**fields, "inputs": inputs, "config": config})
 
     def fields(self) -> dict[str, object]:
@@ -100,9 +99,8 @@ class Captures:
         for name, value in PLAIN.items():
             if getattr(self, name) != value:
                 yield replace(self, **{name: value})
-        for name, value in generate.PLAIN.items():
-            if self.config[name] != value:
-                yield replace(self, config=self.config | {name: value})
+        for config in generate.plainer(self.config):
+            yield replace(self, config=config)
 
     def run(self) -> None:
         """Rewrite with both, and compare."""

@@ -11,7 +11,7 @@ from fragtrack.config import LIMITS, PATHS, POLICIES, RECLAIMS
 from fragtrack.testing import builders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from random import Random
 
     from fragtrack.testing.builders import Extension
@@ -66,6 +66,21 @@ PLAIN: dict[str, object] = {
     "local": None,
     "hash_key": 0,
 }
+
+
+def loaded(config: dict[str, Any]) -> dict[str, Any]:
+    """Make settings of what JSON gave: it has no tuples."""
+    local = config["local"]
+    return config | {"local": None if local is None else tuple(local)}
+
+
+def plainer(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give the settings with one of them plain, each in turn."""
+    for name, value in PLAIN.items():
+        if config[name] != value:
+            yield config | {name: value}
+
+
 """Settings a shrunk case returns to, where they do not matter."""
 
 

@@ -64,8 +64,7 @@ class Packets:
     def load(cls, fields: dict[str, Any]) -> Self:
         """Make one of what `fields` gave."""
         steps = [Step(bytes.fromhex(text), time, domain) for text, time, domain in fields["steps"]]
-        local = fields["config"]["local"]
-        config = fields["config"] | {"local": None if local is None else tuple(local)}
+        config = generate.loaded(fields["config"])
         return cls(config=config, batch=fields["batch"], steps=tuple(steps))
 
     def fields(self) -> dict[str, object]:
@@ -80,9 +79,8 @@ class Packets:
             for first in range(0, len(self.steps), width):
                 yield replace(self, steps=self.steps[:first] + self.steps[first + width :])
             width //= 2
-        for name, value in generate.PLAIN.items():
-            if self.config[name] != value:
-                yield replace(self, config=self.config | {name: value})
+        for config in generate.plainer(self.config):
+            yield replace(self, config=config)
 
     def run(self) -> None:
         """Push with both, and compare; then in batches."""

@@ -139,10 +139,8 @@ def _pppoe(random: Random, inner: bytes) -> bytes:
 
 
 def _null(random: Random, inner: bytes) -> bytes:
-    order = "big" if random.random() < 0.5 else "little"
-    return links.null(
-        inner, order="big" if order == "big" else "little", family=random.choice([0, 0, 0, 24, 28])
-    )
+    order: captures.ByteOrder = "big" if random.random() < 0.5 else "little"
+    return links.null(inner, order=order, family=random.choice([0, 0, 0, 24, 28]))
 
 
 def _ppp(random: Random, inner: bytes) -> bytes:

@@ -27,63 +27,11 @@ def fragment(
     return builders.ipv6_fragment(data, id=ident, offset=start, more=more, **fields)
 
 
-def icmp_row(error: Any) -> tuple[Any, ...] | None:  # noqa: ANN401
-    """Give everything an ICMP error says."""
-    if error is None:
-        return None
-    return (error.version, error.type, error.code, error.rest, error.src, error.dst, error.quote)
-
-
-def given_up_row(queue: Any) -> tuple[Any, ...]:  # noqa: ANN401
-    """Give everything a given-up datagram says."""
-    return (
-        queue.version,
-        queue.src,
-        queue.dst,
-        queue.protocol,
-        queue.id,
-        queue.domain,
-        queue.reason,
-        queue.fragments,
-        tuple(queue.frames),
-        queue.time_first,
-        queue.time_last,
-        queue.length,
-        icmp_row(queue.icmp),
-    )
-
-
-def datagram_row(datagram: Any) -> tuple[Any, ...] | None:  # noqa: ANN401
-    """Give everything a datagram says."""
-    if datagram is None:
-        return None
-    return (
-        datagram.version,
-        datagram.src,
-        datagram.dst,
-        datagram.protocol,
-        datagram.id,
-        datagram.domain,
-        tuple(datagram.frames),
-        datagram.fragments,
-        datagram.time_first,
-        datagram.time_last,
-        datagram.length,
-        datagram.payload,
-        datagram.packet,
-    )
-
-
 def outcome_row(outcome: Any) -> dict[str, Any]:  # noqa: ANN401
     """Give everything an outcome says."""
-    return {
-        "kind": outcome.kind,
-        "reason": outcome.reason,
-        "packet": outcome.packet,
-        "icmp": icmp_row(outcome.icmp),
-        "given_up": [given_up_row(queue) for queue in outcome.given_up],
-        "datagram": datagram_row(outcome.datagram),
-    }
+    names = ("kind", "reason", "packet", "icmp", "datagram")
+    row = {name: getattr(outcome, name) for name in names}
+    return row | {"given_up": list(outcome.given_up)}
 
 
 def state_row(reassembler: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fragtrack.config import POLICIES, RECLAIMS, ReassemblyConfig
 from fragtrack.reference.reassembler import Reassembler, is_fragment
 from tests.backends import BACKENDS, reassembler_class
-from tests.fragments import fragment, given_up_row, outcome_row, state_row
+from tests.fragments import fragment, outcome_row, state_row
 from tests.property.schedules import (
     EPOCH,
     Advance,
@@ -31,9 +31,9 @@ def answer(reassembler: Any, step: Step) -> Any:  # noqa: ANN401
         case Push(packet, time, domain):
             return outcome_row(reassembler.push(packet, time, domain))
         case Advance(time):
-            return [given_up_row(queue) for queue in reassembler.advance(time)]
+            return list(reassembler.advance(time))
         case Flush():
-            return [given_up_row(queue) for queue in reassembler.flush()]
+            return list(reassembler.flush())
 
 
 def replay(make: Any, config: ReassemblyConfig, steps: list[Step]) -> list[Any]:  # noqa: ANN401

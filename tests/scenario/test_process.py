@@ -142,17 +142,21 @@ def test_a_reader_that_goes_away_is_no_news(command: Command, options: list[str]
     assert (process.returncode, err) == (141, b"")
 
 
-@pytest.mark.parametrize("name", ["out.pcap", "out.pcap.gz"])
-def test_a_full_disk_leaves_nothing_behind(command: Command, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "limit", "options"),
+    [
+        ("out.pcap", 10_000, ()),
+        ("out.pcap.gz", 10_000, ()),
+        ("out.pcap", 1000, ("--threads", "4")),
+        ("out.pcap.zst", 1000, ("--threads", "4")),
+    ],
+)
+def test_a_full_disk_leaves_nothing_behind(
+    command: Command, name: str, limit: int, options: tuple[str, ...]
+) -> None:
     (command.folder / "in.pcap").write_bytes(flood(1000))
-    limit = 10_000
     process = command.popen(
-        "reassemble",
-        "in.pcap",
-        "-o",
-        name,
-        "--datagrams",
-        "t.jsonl",
+        *("reassemble", "in.pcap", "-o", name, "--datagrams", "t.jsonl", *options),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     out, err = process.communicate(timeout=PATIENCE)

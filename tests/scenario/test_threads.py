@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import os
-import resource
 import signal
 import threading
 import time
@@ -216,21 +215,6 @@ def test_an_exception_of_the_caller_leaves_nothing(threads: int, tmp_path: Path)
 def test_no_threads_at_all_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(fragtrack.ConfigError, match="threads=0: it must be at least 1"):
         fragtrack.reassemble(tmp_path / "in.pcap", threads=0)
-
-
-@pytest.mark.parametrize("name", ["out.pcap", "out.pcap.zst"])
-def test_a_full_disk_leaves_nothing_behind(command: Command, name: str) -> None:
-    (command.folder / "in.pcap").write_bytes(flood(1000))
-    limit = 1000
-    process = command.popen(
-        *("reassemble", "in.pcap", "-o", name, "--datagrams", "t.jsonl", "--threads", "4"),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (3, b"")
-    assert err.endswith(b": cannot write: File too large\n")
-    assert err.count(b"\n") == 1
-    assert command.names() == ["in.pcap"]
 
 
 def test_a_reader_that_goes_away_is_no_news(command: Command) -> None:

@@ -30,7 +30,6 @@ from fragtrack.testing import (
     sll2,
     udp,
 )
-from tests.backends import BACKENDS
 from tests.rewriting import (
     ARP,
     FIRST,
@@ -50,11 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fragtrack.testing.captures import ByteOrder, Resolution
-
-
-@pytest.fixture(params=BACKENDS)
-def run(request: pytest.FixtureRequest) -> Run:
-    return Run(request.param)
 
 
 # ---------------------------------------------------------------------------------- passing

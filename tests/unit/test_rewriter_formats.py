@@ -18,7 +18,6 @@ from fragtrack.testing import (
     pcap_record,
     sll,
 )
-from tests.backends import BACKENDS
 from tests.rewriting import (
     ARP,
     FIRST,
@@ -34,11 +33,6 @@ from tests.rewriting import (
 
 if TYPE_CHECKING:
     from fragtrack.testing.captures import ByteOrder, Resolution
-
-
-@pytest.fixture(params=BACKENDS)
-def run(request: pytest.FixtureRequest) -> Run:
-    return Run(request.param)
 
 
 # ---------------------------------------------------------------------------- pcapng to pcapng

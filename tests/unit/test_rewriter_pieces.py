@@ -17,7 +17,7 @@ from fragtrack.testing import (
     pcap_record,
     sll,
 )
-from tests.backends import BACKENDS, rewriter_class
+from tests.backends import rewriter_class
 from tests.rewriting import (
     ARP,
     FIRST,
@@ -30,12 +30,6 @@ from tests.rewriting import (
     Run,
     frames,
 )
-
-
-@pytest.fixture(params=BACKENDS)
-def run(request: pytest.FixtureRequest) -> Run:
-    return Run(request.param)
-
 
 # -------------------------------------------------------------------------------------- damage
 

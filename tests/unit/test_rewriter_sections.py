@@ -6,7 +6,6 @@ import struct
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +21,6 @@ from fragtrack.testing import (
     pattern,
     sll,
 )
-from tests.backends import BACKENDS
 from tests.rewriting import (
     ARP,
     FIRST,
@@ -36,11 +34,6 @@ from tests.rewriting import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@pytest.fixture(params=BACKENDS)
-def run(request: pytest.FixtureRequest) -> Run:
-    return Run(request.param)
 
 
 # --------------------------------------------------------------------------- earlier sections

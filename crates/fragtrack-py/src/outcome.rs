@@ -29,6 +29,18 @@ pub(crate) fn version(key: &Key) -> u8 {
     if matches!(key.source, Address::V4(_)) { 4 } else { 6 }
 }
 
+/// The fields that say which datagram: the first ones of both classes.
+fn identity<'py>(py: Python<'py>, key: &Key) -> PyResult<[Bound<'py, PyAny>; 6]> {
+    Ok([
+        version(key).into_pyobject(py)?.into_any(),
+        text(key.source).into_pyobject(py)?.into_any(),
+        text(key.destination).into_pyobject(py)?.into_any(),
+        key.protocol.into_pyobject(py)?.into_any(),
+        key.id.into_pyobject(py)?.into_any(),
+        key.domain.into_pyobject(py)?.into_any(),
+    ])
+}
+
 /// A datagram that was given up, taken out of the engine's borrow.
 pub(crate) struct Lost {
     pub(crate) key: Key,
@@ -53,15 +65,15 @@ impl Lost {
 
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let key = &self.key;
         let icmp = self.icmp.as_ref().map(|icmp| error(py, icmp)).transpose()?;
-        let fields: [Bound<'py, PyAny>; 14] = [
-            version(key).into_pyobject(py)?.into_any(),
-            text(key.source).into_pyobject(py)?.into_any(),
-            text(key.destination).into_pyobject(py)?.into_any(),
-            key.protocol.into_pyobject(py)?.into_any(),
-            key.id.into_pyobject(py)?.into_any(),
-            key.domain.into_pyobject(py)?.into_any(),
+        let [version, source, destination, protocol, id, domain] = identity(py, &self.key)?;
+        let fields = [
+            version,
+            source,
+            destination,
+            protocol,
+            id,
+            domain,
             self.reason.name().into_pyobject(py)?.into_any(),
             self.frames.len().into_pyobject(py)?.into_any(),
             PyTuple::new(py, self.frames.iter().map(|(number, _)| *number))?.into_any(),
@@ -120,14 +132,14 @@ impl Whole {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let bytes = packet.as_bytes();
         let payload = bytes.get(bytes.len().saturating_sub(self.payload)..).unwrap_or(&[]);
-        let key = &self.key;
-        let fields: [Bound<'py, PyAny>; 13] = [
-            version(key).into_pyobject(py)?.into_any(),
-            text(key.source).into_pyobject(py)?.into_any(),
-            text(key.destination).into_pyobject(py)?.into_any(),
-            key.protocol.into_pyobject(py)?.into_any(),
-            key.id.into_pyobject(py)?.into_any(),
-            key.domain.into_pyobject(py)?.into_any(),
+        let [version, source, destination, protocol, id, domain] = identity(py, &self.key)?;
+        let fields = [
+            version,
+            source,
+            destination,
+            protocol,
+            id,
+            domain,
             PyTuple::new(py, &self.frames)?.into_any(),
             self.frames.len().into_pyobject(py)?.into_any(),
             self.times.0.into_pyobject(py)?.into_any(),

@@ -44,15 +44,16 @@ class Ends:
         self._ledger.give_up(queue, Reason.timeout, icmp=error)
 
     def evict(self, queue: Queue) -> None:
-        """End a queue that was pushed out (``inet_frag_evictor`` before Linux 4.17).
-
-        IPv6 netfilter does not count it, as it counts nothing but timeouts.
-        """
+        """End a queue that was pushed out (``inet_frag_evictor`` before Linux 4.17)."""
         if queue.poisoned:
             return
-        if queue.key.version == 4 or not self._netfilter:
-            self._ledger.count(queue.key.version, "ReasmFails")
+        self.count_failure(queue.key.version)
         self._ledger.give_up(queue, Reason.evicted)
+
+    def count_failure(self, version: int) -> None:
+        """Count ReasmFails, except on the IPv6 netfilter path, which counts only timeouts."""
+        if version == 4 or not self._netfilter:
+            self._ledger.count(version, "ReasmFails")
 
     def _answers(self, key: Key) -> bool:
         """Tell whether a timeout is answered: IPv4 netfilter does only for the host itself."""

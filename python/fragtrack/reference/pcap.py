@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from fragtrack.errors import OutputError
 from fragtrack.reference.record import (
@@ -30,13 +30,13 @@ from fragtrack.reference.record import (
 
 if TYPE_CHECKING:
     from fragtrack.reference.pcapng import Section
+    from fragtrack.reference.record import Endian
 
 __all__ = ["LARGEST_CAPTURED", "PcapFile", "PcapOutput", "PcapReader"]
 
 HEADER = 24
 LARGEST_CAPTURED = 262_144
 MICROSECONDS, NANO, MODIFIED = 0xA1B2C3D4, 0xA1B23C4D, 0xA1B2CD34
-Endian = Literal["<", ">"]
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -69,6 +69,11 @@ class PcapFile:
     def unit(self) -> int:
         """Nanoseconds in one unit of the fraction."""
         return 1 if self.magic == NANO else 1000
+
+    @property
+    def digits(self) -> int:
+        """Decimal digits of the fraction."""
+        return 9 if self.magic == NANO else 6
 
     @property
     def head(self) -> int:

@@ -45,8 +45,12 @@ from fragtrack.reference.record import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from fragtrack.reference.record import Endian
+
 __all__ = [
+    "BYTE_ORDER_MAGIC",
     "ENHANCED",
+    "IF_TSRESOL",
     "INTERFACE",
     "INTERFACE_CODES",
     "MOST_INTERFACES",
@@ -70,7 +74,6 @@ MOST_INTERFACES = 65_536
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 IF_TSRESOL, IF_TSOFFSET = 9, 14
 
-Endian = Literal["<", ">"]
 
 #: Options whose values are numbers, and so depend on the byte order: code -> bytes of a number.
 #: Custom options begin with one number of 4 bytes; the rest of them is opaque.

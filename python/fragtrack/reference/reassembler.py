@@ -288,7 +288,7 @@ class Reassembler:
         for queue in evicted:
             self._ends.evict(queue)
         if not admitted:
-            self._count_failure(version)
+            self._ends.count_failure(version)
             return self._ledger.drop(Reason.memory)
         found = table.find(key)
         if found is not None and table.outlived(found, arrival.time):
@@ -323,7 +323,7 @@ class Reassembler:
         """
         version = queue.key.version
         overlap = reason is Reason.overlap
-        self._count_failure(version)
+        self._ends.count_failure(version)
         if overlap and version == 4:
             self._ledger.count(4, "ReasmOverlaps")
         self._ledger.give_up(queue, reason, killer=killer)
@@ -339,7 +339,7 @@ class Reassembler:
         self._tables[version].remove(queue)
         datagram = build(queue, runs=self._config.policy == "linux")
         if isinstance(datagram, Reason):
-            self._count_failure(version)
+            self._ends.count_failure(version)
             return self._fail(queue, datagram)
         if version == 4 or not self._netfilter:
             self._ledger.count(version, "ReasmOKs")
@@ -402,11 +402,6 @@ class Reassembler:
         """Drop an IPv6 fragment and answer with a parameter problem."""
         self._ledger.count(6, "InHdrErrors")
         return self._ledger.drop(reason, icmp.parameter_problem(packet, code, pointer))
-
-    def _count_failure(self, version: int) -> None:
-        """Count ReasmFails, except on the IPv6 netfilter path, which counts only timeouts."""
-        if version == 4 or not self._netfilter:
-            self._ledger.count(version, "ReasmFails")
 
 
 def _whole(packet: View) -> Outcome:

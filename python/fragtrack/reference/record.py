@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from fragtrack.reference.pcap import PcapFile
@@ -15,6 +15,7 @@ __all__ = [
     "PCAP_HEADER",
     "PCAP_RECORD",
     "DamagedError",
+    "Endian",
     "Record",
     "clamp",
 ]
@@ -24,6 +25,9 @@ PCAP_HEADER, PCAP_RECORD = -1, -2
 
 #: The link type of a record that holds no packet.
 NO_PACKET = -1
+
+#: A byte order, as `struct` writes it.
+Endian = Literal["<", ">"]
 
 #: The longest record that is read, in bytes: what a stream may have to hold at once.
 LARGEST_BLOCK = 16 << 20

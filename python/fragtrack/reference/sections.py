@@ -30,7 +30,9 @@ from typing import TYPE_CHECKING
 
 from fragtrack.reference.pcap import LARGEST_CAPTURED, PcapFile
 from fragtrack.reference.pcapng import (
+    BYTE_ORDER_MAGIC,
     ENHANCED,
+    IF_TSRESOL,
     INTERFACE,
     INTERFACE_CODES,
     OBSOLETE,
@@ -38,7 +40,6 @@ from fragtrack.reference.pcapng import (
     SECTION,
     SIMPLE,
     STATISTICS,
-    Endian,
     Section,
     Units,
     encode_options,
@@ -48,7 +49,7 @@ from fragtrack.reference.pcapng import (
 from fragtrack.reference.record import PCAP_HEADER
 
 if TYPE_CHECKING:
-    from fragtrack.reference.record import Record
+    from fragtrack.reference.record import Endian, Record
 
 __all__ = ["PcapngOutput"]
 
@@ -158,7 +159,7 @@ class PcapngOutput:
         """Begin a section: that of a pcapng file, or one for a pcap file."""
         self.owner, self.numbers = record.owner, {}
         if isinstance(record.owner, PcapFile):
-            body = struct.pack(f"{self.endian}IHHq", 0x1A2B3C4D, 1, 0, -1)
+            body = struct.pack(f"{self.endian}IHHq", BYTE_ORDER_MAGIC, 1, 0, -1)
             self.chunks.append(encode_block(SECTION, body, self.endian))
             self._number(record.owner, 0)
         else:
@@ -175,7 +176,7 @@ class PcapngOutput:
     def _description(self, owner: Owner, interface: int) -> bytes:
         if isinstance(owner, PcapFile):
             fields = owner.link, LARGEST_CAPTURED
-            options = [(9, bytes([9 if owner.unit == 1 else 6]))]
+            options = [(IF_TSRESOL, bytes([owner.digits]))]
         else:
             described = owner.interfaces[interface]
             if owner.endian == self.endian:
@@ -192,7 +193,7 @@ class PcapngOutput:
         """Write a packet that was no enhanced or obsolete block: its time in the units known."""
         owner = record.owner
         if isinstance(owner, PcapFile):
-            units = Units(10, 9 if owner.unit == 1 else 6, 0)
+            units = Units(10, owner.digits, 0)
         else:
             units = owner.interfaces[record.interface].units
         ticks = units.from_ns(record.time)
