@@ -14,17 +14,6 @@ use crate::stage::{Kind, Staged, UNSTAGED};
 /// Frames decoded before the first of them is placed.
 const BLOCK: usize = 32;
 
-/// The frames of a block, decoded.
-struct Block {
-    staged: [Staged; BLOCK],
-}
-
-impl Block {
-    const fn new() -> Self {
-        Self { staged: [UNSTAGED; BLOCK] }
-    }
-}
-
 impl Engine {
     /// Takes a batch of frames through.
     pub fn run<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S) {
@@ -53,17 +42,18 @@ impl Engine {
     #[inline(always)]
     fn take<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S, mut stage: impl FnMut(&mut Self, &Frame, &mut Staged)) {
         self.next = batch.first.saturating_add(batch.frames.len() as u64);
-        let (mut one, mut other) = (Block::new(), Block::new());
+        // The frames of two blocks, decoded.
+        let (mut one, mut other) = ([UNSTAGED; BLOCK], [UNSTAGED; BLOCK]);
         let (mut now, mut ahead) = (&mut one, &mut other);
         let mut blocks = batch.frames.chunks(BLOCK);
         let mut placing: &[Frame] = &[];
         let mut at = 0;
         loop {
             let staging = blocks.next().unwrap_or(&[]);
-            for (frame, staged) in staging.iter().zip(&mut ahead.staged) {
+            for (frame, staged) in staging.iter().zip(ahead.iter_mut()) {
                 stage(self, frame, staged);
             }
-            for (frame, staged) in placing.iter().zip(&now.staged) {
+            for (frame, staged) in placing.iter().zip(now.iter()) {
                 // There are fewer frames than numbers.
                 self.place(
                     Context { batch: &batch, at, frame, number: batch.first.wrapping_add(at as u64) },
@@ -76,7 +66,7 @@ impl Engine {
                 return;
             }
             let mut new = 0;
-            for (_, staged) in staging.iter().zip(&mut ahead.staged) {
+            for (_, staged) in staging.iter().zip(ahead.iter_mut()) {
                 if let Kind::Fragment(family) = staged.kind {
                     let table = self.table(family);
                     staged.guess = table.guess(staged.hash);

@@ -1,5 +1,4 @@
-//! Batches of frames in, events out.
-//!
+//! Frames in, events out: one staged frame is placed after the other.
 //!
 //! How a batch goes through is in [`crate::blocks`].
 

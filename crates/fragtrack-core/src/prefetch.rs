@@ -1,7 +1,7 @@
 //! Hints to the memory system: a cache line before it is needed, large pages for large tables.
 //!
 //! The engine is limited by the memory system: a record, its queue and its hash line are three
-//! misses of about 80 ns each. They are asked for a batch ahead, so that they overlap.
+//! misses of about 80 ns each. They are asked for a block ahead, so that they overlap.
 
 #![allow(unsafe_code)]
 

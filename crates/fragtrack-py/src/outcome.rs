@@ -10,11 +10,31 @@ use fragtrack_core::wire::{Family, be16};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 /// A class of `fragtrack.events`.
 fn class<'py>(py: Python<'py>, cell: &'static PyOnceLock<Py<PyType>>, name: &str) -> PyResult<&'py Bound<'py, PyType>> {
     cell.import(py, "fragtrack.events", name)
+}
+
+/// A dictionary of counts, in the order given.
+pub(crate) fn counts<'py>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = (&'static str, u64)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, count) in items {
+        dict.set_item(name, count)?;
+    }
+    Ok(dict)
+}
+
+/// A dictionary of those counts that are not 0.
+pub(crate) fn positive<'py>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = (&'static str, u64)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    counts(py, items.into_iter().filter(|(_, count)| *count > 0))
 }
 
 /// An address as text (RFC 5952).

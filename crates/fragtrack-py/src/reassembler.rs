@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::batch::{Batch, Columns};
 use crate::buffer::Bytes;
 use crate::config;
-use crate::outcome::{Kind, Lost, Outcome, Whole, error};
+use crate::outcome::{Kind, Lost, Outcome, Whole, counts, error, positive};
 
 /// Takes the events of one packet.
 struct One {
@@ -140,27 +140,23 @@ impl Reassembler {
 
     #[getter]
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
         let (v4, v6) = (self.engine.counters(Family::V4).named(), self.engine.counters(Family::V6).named());
-        for ((name, a), (_, b)) in v4.into_iter().zip(v6) {
-            dict.set_item(name, a + b)?;
-        }
-        Ok(dict)
+        counts(py, v4.into_iter().zip(v6).map(|((name, a), (_, b))| (name, a + b)))
     }
 
     #[getter]
     fn counters4<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        family_counters(py, &self.engine, Family::V4)
+        counts(py, self.engine.counters(Family::V4).named())
     }
 
     #[getter]
     fn counters6<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        family_counters(py, &self.engine, Family::V6)
+        counts(py, self.engine.counters(Family::V6).named())
     }
 
     #[getter]
     fn reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        reasons(py, &self.engine)
+        positive(py, Reason::ALL.map(|reason| (reason.name(), self.engine.totals().lost(reason))))
     }
 
     #[getter]
@@ -185,26 +181,6 @@ fn check_domain(domain: u64) -> PyResult<()> {
         return Err(PyValueError::new_err(format!("domain: {domain} is not below 2**56")));
     }
     Ok(())
-}
-
-fn family_counters<'py>(py: Python<'py>, engine: &Engine, family: Family) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, value) in engine.counters(family).named() {
-        dict.set_item(name, value)?;
-    }
-    Ok(dict)
-}
-
-/// Fragments lost, by the name of the reason.
-pub(crate) fn reasons<'py>(py: Python<'py>, engine: &Engine) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for reason in Reason::ALL {
-        let count = engine.totals().lost(reason);
-        if count > 0 {
-            dict.set_item(reason.name(), count)?;
-        }
-    }
-    Ok(dict)
 }
 
 impl Reassembler {

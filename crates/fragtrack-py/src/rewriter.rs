@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use crate::buffer::Bytes;
 use crate::config;
-use crate::outcome::{text, version};
+use crate::outcome::{counts, positive, text, version};
 
 /// Reassembles the fragments of captures, and writes them again. See `fragtrack.reference.rewriter.Rewriter`.
 #[pyclass(module = "fragtrack._core")]
@@ -143,11 +143,11 @@ impl Rewriter {
         summary.set_item("datagrams", counts(py, datagrams)?)?;
         summary.set_item("written", self.inner.written())?;
         let reasons = Reason::ALL.map(|reason| (reason.name(), totals.lost(reason)));
-        summary.set_item("reasons", counts(py, reasons.into_iter().filter(|(_, count)| *count > 0))?)?;
+        summary.set_item("reasons", positive(py, reasons)?)?;
         let given_up = Reason::ALL.map(|reason| (reason.name(), totals.gave_up(reason)));
-        summary.set_item("given_up", counts(py, given_up.into_iter().filter(|(_, count)| *count > 0))?)?;
+        summary.set_item("given_up", positive(py, given_up)?)?;
         let anomalies = [("bad_checksum", totals.bad_checksum)];
-        summary.set_item("anomalies", counts(py, anomalies.into_iter().filter(|(_, count)| *count > 0))?)?;
+        summary.set_item("anomalies", positive(py, anomalies)?)?;
         Ok(summary)
     }
 
@@ -155,14 +155,6 @@ impl Rewriter {
     fn check(&self) -> PyResult<()> {
         self.inner.engine().check().map_err(pyo3::exceptions::PyAssertionError::new_err)
     }
-}
-
-fn counts<'py>(py: Python<'py>, items: impl IntoIterator<Item = (&'static str, u64)>) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, count) in items {
-        dict.set_item(name, count)?;
-    }
-    Ok(dict)
 }
 
 /// VLAN identifiers, outermost first, joined by dots.
