@@ -35,7 +35,7 @@ def complain(line: str) -> None:
 def error_line(error: FragtrackError | OSError) -> str:
     """Say an error in one line: the file, and what is wrong with it."""
     if isinstance(error, CaptureError):
-        return f"{error.file}: offset {error.offset}: {error.why}"
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
         name = error.filename
         return f"{name}: {error.strerror}" if name is not None else error.strerror

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fragtrack.errors import OutputError
-from fragtrack.sinks.rows import COLUMNS, Table
+from fragtrack.sinks.rows import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,6 @@ GROUP_FRAMES = 1 << 20
 
 LATEST = (1 << 63) - 1
 """Nanoseconds: the last time a 64-bit time stamp can tell (year 2262)."""
-
-FRAMES = COLUMNS.index("frames")
 
 
 class Parquet(Table):

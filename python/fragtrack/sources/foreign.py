@@ -25,9 +25,6 @@ FORMATS: tuple[tuple[bytes, str, str], ...] = (
 )
 """First bytes, what it is, what to do."""
 
-SHORTEST = 20
-"""Bytes to look at: enough for every row, and to tell a text."""
-
 _TEXT = frozenset(b"\t\n\r\f\v\x1b") | frozenset(range(32, 256)) - {127}
 
 
