@@ -5,13 +5,15 @@
 //! of link. [`Writer`] takes records back, unchanged or with other bytes for the frame, and appends
 //! them to an output of either format. [`Origins`] holds what the writer must know of the inputs
 //! and sections that records come from. None of them knows what is in a frame, or does input or
-//! output. The [`Rewriter`](rewrite::Rewriter) puts them together with the engine.
+//! output. The [`Rewriter`](rewrite::Rewriter) puts them together with the engine, the
+//! [`Follower`](follow::Follower) its reader with the engine and the tracker.
 //!
 //! Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng; where they leave room, what
 //! libpcap accepts.
 
 mod ahead;
 mod damage;
+pub mod follow;
 mod options;
 mod order;
 mod origin;

@@ -79,6 +79,15 @@ impl Engine {
         }
     }
 
+    /// Takes the only frame of a batch through.
+    pub fn run_one<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S) {
+        let mut staged = UNSTAGED;
+        self.next = batch.first.saturating_add(1);
+        let Some(frame) = batch.frames.first() else { return };
+        self.stage(batch.segment, frame, &mut staged);
+        self.place(Context { batch: &batch, at: 0, frame, number: batch.first }, &staged, sink);
+    }
+
     /// One packet by itself, from the IP header on, judged as a host does (so that packets that are no fragments
     /// may be dropped, too). The batch has one frame, which is the packet.
     pub fn push<S: Sink>(&mut self, batch: Batch<'_>, domain: u64, sink: &mut S) {

@@ -25,6 +25,7 @@ pub mod prefetch;
 pub mod reason;
 mod stage;
 pub mod stats;
+pub mod track;
 pub mod wire;
 
 pub use config::Config;

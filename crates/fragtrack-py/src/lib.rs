@@ -5,9 +5,14 @@ use pyo3::prelude::*;
 mod batch;
 mod buffer;
 mod config;
+mod connection;
+mod follower;
 mod outcome;
 mod reassembler;
 mod rewriter;
+mod tables;
+mod track_config;
+mod tracker;
 
 /// The native part of fragtrack.
 #[pymodule(name = "_core", gil_used = false)]
@@ -16,5 +21,10 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<outcome::Outcome>()?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<reassembler::Reassembler>()?;
-    module.add_class::<rewriter::Rewriter>()
+    module.add_class::<rewriter::Rewriter>()?;
+    module.add_class::<tables::Connections>()?;
+    module.add_class::<tables::Verdicts>()?;
+    module.add_class::<tracker::Verdict>()?;
+    module.add_class::<tracker::Tracker>()?;
+    module.add_class::<follower::Follower>()
 }

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use crate::buffer::Bytes;
 use crate::config;
+use crate::connection::vlan;
 use crate::outcome::{counts, positive, text, version};
 
 /// Reassembles the fragments of captures, and writes them again. See `fragtrack.reference.rewriter.Rewriter`.
@@ -92,7 +93,7 @@ impl Rewriter {
         let kind = if stable { Buffer::Stays } else { Buffer::Goes };
         let inner = &mut self.inner;
         let fed = py.detach(|| inner.feed(input, kind, budget));
-        let next = fed.map_err(|failure| self.error(py, &failure))?;
+        let next = fed.map_err(|failure| failed(py, &self.name, &failure))?;
         if stable && self.stable.is_none() {
             self.stable = Some(borrowed);
         }
@@ -157,30 +158,22 @@ impl Rewriter {
     }
 }
 
-/// VLAN identifiers, outermost first, joined by dots.
-fn vlan(domain: u64) -> Option<String> {
-    let tags = domain >> 48 & 7;
-    (tags > 0).then(|| {
-        let ids: Vec<String> = (0..tags).map(|i| (domain >> (12 * i) & 0xfff).to_string()).collect();
-        ids.join(".")
-    })
+/// The exception for what went wrong with the input `name`, or with the output.
+pub(crate) fn failed(py: Python<'_>, name: &str, failure: &Failure) -> PyErr {
+    static CAPTURE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static OUTPUT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let made = match failure {
+        Failure::Input(damage) => CAPTURE
+            .import(py, "fragtrack.errors", "CaptureError")
+            .and_then(|class| class.call1((name, damage.offset, failure.to_string()))),
+        Failure::Output { .. } => {
+            OUTPUT.import(py, "fragtrack.errors", "OutputError").and_then(|class| class.call1((failure.to_string(),)))
+        }
+    };
+    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 impl Rewriter {
-    fn error(&self, py: Python<'_>, failure: &Failure) -> PyErr {
-        static CAPTURE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        static OUTPUT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let made = match failure {
-            Failure::Input(damage) => CAPTURE
-                .import(py, "fragtrack.errors", "CaptureError")
-                .and_then(|class| class.call1((self.name.as_str(), damage.offset, failure.to_string()))),
-            Failure::Output { .. } => OUTPUT
-                .import(py, "fragtrack.errors", "OutputError")
-                .and_then(|class| class.call1((failure.to_string(),))),
-        };
-        made.map_or_else(|error| error, PyErr::from_value)
-    }
-
     fn row<'py>(&self, py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyAny>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let key = &row.key;

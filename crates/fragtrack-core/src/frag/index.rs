@@ -160,6 +160,36 @@ impl Index {
         }
     }
 
+    /// Whether all entries of the hash's home line are in that line.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_calm(&self, hash: u32) -> bool {
+        self.lines.get(self.home(hash)).is_none_or(|line| line.passed() == 0)
+    }
+
+    /// The entries whose hash is from `low` to `high`.
+    pub fn range(&self, low: u32, high: u32) -> impl Iterator<Item = u32> {
+        let (last, mut reached) = (self.home(high), false);
+        let (mut next, mut left) = (Some(self.home(low)), self.lines.len());
+        let lines = core::iter::from_fn(move || {
+            let at = next?;
+            let line = self.lines.get(at)?;
+            reached |= at == last;
+            left = left.saturating_sub(1);
+            // Behind the last line, entries that did not fit go on.
+            let over = left == 0 || (reached && line.passed() == 0);
+            next = (!over).then(|| self.after(at));
+            Some(line)
+        });
+        lines.flat_map(Line::entries).filter(move |(hash, _)| (low..=high).contains(hash)).map(|(_, queue)| queue)
+    }
+
+    /// Bytes in use.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>()
+    }
+
     /// Adds an entry; two with the same hash are fine.
     #[inline(always)]
     pub fn insert(&mut self, hash: u32, queue: u32) {

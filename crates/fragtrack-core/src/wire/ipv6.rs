@@ -16,7 +16,8 @@ const ROUTING: u8 = 43;
 const AUTH: u8 = 51;
 /// Next-header number of ICMPv6.
 pub const ICMPV6: u8 = 58;
-const NONE: u8 = 59;
+/// "No next header".
+pub const NONE: u8 = 59;
 const DESTINATION: u8 = 60;
 
 /// An ICMPv6 parameter problem: code and pointer.
@@ -48,7 +49,7 @@ const fn fault(reason: Reason, problem: Option<Problem>) -> Decoded {
 
 /// Where an extension header ends, and what comes next; `None` if its first two bytes are missing or
 /// `next` is no extension header that may be skipped.
-fn skip(bytes: &[u8], next: u8, at: usize) -> Option<(u8, usize)> {
+pub(crate) fn skip(bytes: &[u8], next: u8, at: usize) -> Option<(u8, usize)> {
     let following = *bytes.get(at)?;
     let length = usize::from(*bytes.get(at + 1)?);
     match next {

@@ -26,6 +26,19 @@ pub fn be64(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk::<8>().map(|b| u64::from_be_bytes(*b))
 }
 
+/// Whether a packet, from its IP header on, is a fragment as far as its bytes show.
+#[inline(always)]
+#[must_use]
+pub fn is_fragment(packet: &[u8]) -> bool {
+    match packet.first_chunk::<20>() {
+        Some([first, _, _, _, _, _, flags, offset, ..]) if first >> 4 == 4 => flags & 0x3f != 0 || *offset != 0,
+        Some([first, _, _, _, _, _, next, ..]) if first >> 4 == 6 => {
+            ipv6::is_extension(*next) && ipv6::find_fragment_header(ipv6::packet(packet)).is_some()
+        }
+        _ => false,
+    }
+}
+
 /// Address family; the number is the index into per-family arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {

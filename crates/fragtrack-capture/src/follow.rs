@@ -1,0 +1,352 @@
+//! Captures in, connections and verdicts out: reader, reassembly and tracking together.
+
+mod columns;
+mod sink;
+
+use fragtrack_core::config::{Checksum, Config};
+use fragtrack_core::engine::{Batch, Engine};
+use fragtrack_core::frame::{Frame, LinkType};
+use fragtrack_core::track::tracker::{Event, Record, Row, Tracker};
+use fragtrack_core::track::{self, Packet, Reason, Verdict, verdict::Why};
+use fragtrack_core::wire::{self, link};
+
+use crate::damage::Damage;
+use crate::origin::Origins;
+use crate::reader::{Input, Pause, Reader};
+use crate::rewrite::{Buffer, Damaged, Failure};
+
+pub use columns::Verdicts;
+use sink::Whole;
+
+/// Frames read at once.
+const BATCH: usize = 256;
+/// Frames decoded before the first of them is followed.
+const BLOCK: usize = 16;
+/// Sections that are remembered without asking whether that is needed.
+const SECTIONS: usize = 256;
+/// Bytes of a frame up to the end of the headers: Ethernet, IPv4, TCP with time stamps.
+const HEADERS: usize = 66;
+
+/// Whether connections of different VLANs mix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Zones {
+    /// They never do.
+    Vlan,
+    /// Tags do not matter.
+    None,
+}
+
+/// What is recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tables {
+    /// A verdict for each frame with an IP packet.
+    pub verdicts: bool,
+    /// What the kernel would announce.
+    pub events: bool,
+}
+
+/// What a frame is, once it is decoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// No IP in it.
+    Other,
+    /// A whole packet.
+    Packet,
+    /// A fragment.
+    Fragment,
+}
+
+#[derive(Clone, Copy)]
+struct Staged {
+    kind: Kind,
+    /// Byte of the frame at which the IP header starts.
+    ip: u32,
+    zone: u64,
+    packet: Packet,
+}
+
+const UNSTAGED: Staged = Staged { kind: Kind::Other, ip: 0, zone: 0, packet: Packet::lost(Why::bare(Reason::Header)) };
+
+/// Follows the connections of captures.
+///
+/// For each input: [`begin`](Self::begin), [`feed`](Self::feed) until all is consumed, [`end`](Self::end). Then
+/// [`finish`](Self::finish). Connections and fragments live on from one input to the next. Frames are numbered from 1 in
+/// each input.
+pub struct Follower {
+    engine: Engine,
+    tracker: Tracker,
+    zones: Zones,
+    reader: Reader,
+    origins: Origins,
+    origin: Option<u32>,
+    name: String,
+    frames: Vec<Frame>,
+    /// Packets of this input so far, of all, and those that are IP.
+    number: u64,
+    packets: u64,
+    ip: u64,
+    bytes: u64,
+    damaged: Option<Damaged>,
+    verdicts: Option<Verdicts>,
+    /// The packet being put together.
+    scratch: Vec<u8>,
+    /// Connections in the table at the end.
+    open: Vec<Row>,
+}
+
+impl Follower {
+    /// A follower that has seen nothing.
+    #[must_use]
+    pub fn new(config: track::Config, reassembly: Config, zones: Zones, tables: Tables) -> Self {
+        let header_checksum = reassembly.checksum == Checksum::Verify;
+        let record = Record { rows: true, events: tables.events };
+        Self {
+            tracker: Tracker::new(config, header_checksum, record),
+            engine: Engine::new(reassembly, false),
+            zones,
+            reader: Reader::new(),
+            origins: Origins::new(),
+            origin: None,
+            name: String::new(),
+            frames: Vec::with_capacity(BATCH),
+            number: 0,
+            packets: 0,
+            ip: 0,
+            bytes: 0,
+            damaged: None,
+            verdicts: tables.verdicts.then(Verdicts::default),
+            scratch: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// An input begins.
+    pub fn begin(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+        self.reader = Reader::new();
+        self.number = 0;
+        self.damaged = None;
+    }
+
+    /// Takes the whole records of the input's next bytes through; returns after about `budget` bytes at the end of a
+    /// record. Gives the place of the first byte not taken, or the end of the bytes if nothing behind damage can be read.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Input`]; nothing more is to be fed then.
+    pub fn feed(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
+        let fed = self.feed_batches(input, buffer, budget);
+        if buffer == Buffer::Goes {
+            self.engine.settle(input.bytes);
+        }
+        fed
+    }
+
+    fn feed_batches(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
+        let mut at = input.start;
+        let mut frames = std::mem::take(&mut self.frames);
+        let fed = loop {
+            if at.saturating_sub(input.start) >= budget {
+                break Ok(at);
+            }
+            let rest = Input { start: at, ..input };
+            let step = self.reader.read(&mut self.origins, rest, &mut frames, BATCH);
+            self.bytes += step.next.saturating_sub(at) as u64;
+            at = step.next;
+            self.take(input.bytes, &frames, buffer);
+            match (step.pause, self.note_damage()) {
+                (_, Err(damage)) => break Err(Failure::Input(damage)),
+                (Pause::Full | Pause::Section, _) => {}
+                (Pause::More | Pause::Done, _) => break Ok(at),
+                (Pause::Damaged, _) => break Ok(input.stop),
+            }
+        };
+        self.frames = frames;
+        fed
+    }
+
+    fn note_damage(&mut self) -> Result<(), Damage> {
+        match self.reader.damage() {
+            Some(damage) if damage.offset == 0 => return Err(*damage),
+            Some(damage) if self.damaged.is_none() => {
+                self.damaged = Some(Damaged { name: self.name.clone(), damage: *damage });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes frames of one origin through.
+    fn take(&mut self, segment: &[u8], frames: &[Frame], buffer: Buffer) {
+        let Some(origin) = self.reader.origin() else { return };
+        if self.origin != Some(origin) {
+            self.origin = Some(origin);
+            // Nothing is written again: sections are needed only while they are read.
+            if self.origins.count() >= SECTIONS {
+                self.origins.retain(|number| number == origin);
+            }
+        }
+        self.run(segment, frames, buffer);
+        self.reader.glance(HEADERS);
+    }
+
+    /// Decodes a block of frames while the one before it is followed.
+    fn run(&mut self, segment: &[u8], frames: &[Frame], buffer: Buffer) {
+        let (mut one, mut other) = ([UNSTAGED; BLOCK], [UNSTAGED; BLOCK]);
+        let (mut now, mut ahead) = (&mut one, &mut other);
+        let mut blocks = frames.chunks(BLOCK);
+        let mut following: &[Frame] = &[];
+        loop {
+            let staging = blocks.next().unwrap_or(&[]);
+            for (frame, staged) in staging.iter().zip(ahead.iter_mut()) {
+                self.stage(segment, frame, staged);
+            }
+            for (frame, staged) in following.iter().zip(now.iter()) {
+                if frame.link != LinkType::NONE {
+                    self.follow(segment, frame, staged, buffer);
+                }
+            }
+            if staging.is_empty() {
+                return;
+            }
+            for (_, staged) in staging.iter().zip(ahead.iter()) {
+                if staged.kind == Kind::Packet {
+                    self.tracker.glance(&staged.packet);
+                }
+            }
+            following = staging;
+            core::mem::swap(&mut now, &mut ahead);
+        }
+    }
+
+    #[inline(always)]
+    fn stage(&self, segment: &[u8], frame: &Frame, staged: &mut Staged) {
+        staged.kind = Kind::Other;
+        let start = frame.start as usize + usize::from(frame.head);
+        let Some(bytes) = segment.get(start..start + frame.captured as usize) else { return };
+        let Some(located) = link::locate(frame.link, bytes) else { return };
+        let Some(packet) = bytes.get(located.ip..) else { return };
+        staged.ip = located.ip as u32;
+        staged.zone = match self.zones {
+            Zones::Vlan => located.domain,
+            Zones::None => 0,
+        };
+        if wire::is_fragment(packet) {
+            staged.kind = Kind::Fragment;
+        } else {
+            staged.kind = Kind::Packet;
+            self.tracker.stage(packet, staged.zone, &mut staged.packet);
+        }
+    }
+
+    #[inline(always)]
+    fn follow(&mut self, segment: &[u8], frame: &Frame, staged: &Staged, buffer: Buffer) {
+        self.number += 1;
+        self.packets += 1;
+        if staged.kind == Kind::Fragment {
+            self.ip += 1;
+            self.piece(segment, frame, staged, buffer);
+            return;
+        }
+        self.engine.advance(segment, frame.time, &mut sink::Nothing);
+        if staged.kind == Kind::Other {
+            return;
+        }
+        self.ip += 1;
+        let start = frame.start as usize + usize::from(frame.head);
+        let bytes = segment.get(start + staged.ip as usize..start + frame.captured as usize).unwrap_or(&[]);
+        let verdict = self.tracker.follow(&staged.packet, bytes, frame.time, self.number);
+        if let Some(verdicts) = &mut self.verdicts {
+            verdicts.push(self.number, &verdict, &self.tracker);
+        }
+    }
+
+    /// A fragment: the datagram that it may complete is followed.
+    #[inline(never)]
+    fn piece(&mut self, segment: &[u8], frame: &Frame, staged: &Staged, buffer: Buffer) {
+        let start = frame.start as usize + usize::from(frame.head);
+        let bytes = segment.get(start + staged.ip as usize..start + frame.captured as usize).unwrap_or(&[]);
+        let mut whole = Whole {
+            tracker: &mut self.tracker,
+            verdicts: self.verdicts.as_mut(),
+            scratch: &mut self.scratch,
+            bytes,
+            zone: staged.zone,
+            time: frame.time,
+            number: self.number,
+        };
+        let frames = std::slice::from_ref(frame);
+        let transient = buffer == Buffer::Goes;
+        self.engine.run_one(Batch { segment, frames, first: self.number, origin: 0, transient }, &mut whole);
+    }
+
+    /// An input ended. What it left open may be completed by the next one: what was referred to in `segment`, the buffer
+    /// of an input that stays, is copied.
+    pub fn end(&mut self, segment: &[u8]) {
+        self.engine.settle_all(segment);
+        self.reader = Reader::new();
+        self.name.clear();
+    }
+
+    /// All inputs ended: open fragments are given up; connections in the table are rows from now on.
+    pub fn finish(&mut self) {
+        self.engine.flush(&[], &mut sink::Nothing);
+        self.open = self.tracker.rows();
+    }
+
+    /// Connections that ended since the last call, in the order of their ending; after [`finish`](Self::finish) those in
+    /// the table, too.
+    pub fn take_connections(&mut self) -> Vec<Row> {
+        let mut rows = self.tracker.take_ended();
+        rows.append(&mut self.open);
+        rows
+    }
+
+    /// Verdicts since the last call.
+    pub fn take_verdicts(&mut self) -> Verdicts {
+        self.verdicts.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What was announced since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.tracker.take_events()
+    }
+
+    /// The first damage in the last input begun.
+    #[must_use]
+    pub const fn damaged(&self) -> Option<&Damaged> {
+        self.damaged.as_ref()
+    }
+
+    /// Packets read, and those that are IP.
+    #[must_use]
+    pub const fn packets(&self) -> (u64, u64) {
+        (self.packets, self.ip)
+    }
+
+    /// Bytes of files read.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The engine, to look at.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The tracker, to look at.
+    #[must_use]
+    pub const fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+}
+
+/// Follows a whole packet that is not staged.
+fn follow_now(tracker: &mut Tracker, bytes: &[u8], zone: u64, fragmented: bool, time: i64, number: u64) -> Verdict {
+    let mut packet = Packet::lost(Why::bare(Reason::Header));
+    tracker.stage(bytes, zone, &mut packet);
+    packet.fragmented = fragmented;
+    tracker.follow(&packet, bytes, time, number)
+}

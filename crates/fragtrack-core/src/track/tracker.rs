@@ -1,0 +1,630 @@
+//! The order of things for one packet (`nf_conntrack_in`, `resolve_normal_ct`, `nf_conntrack_confirm`).
+
+use super::config::Config;
+use super::flow::{Flow, bit};
+use super::flows::{CHAIN, Flows};
+use super::icmp::query;
+use super::packet::{self, Decoder, Key, Packet, What};
+use super::simple::{self, Handled};
+use super::stats::Totals;
+use super::tcp::State;
+use super::timers::{FURTHEST, Timers};
+use super::verdict::{Class, Direction, End, Events, Reason, Verdict, Why};
+use super::{sctp, tcp};
+use crate::event::Address;
+use crate::wire::Family;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A connection as it was at some time.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// State, counts and times.
+    pub flow: Flow,
+    /// Whose it is.
+    pub key: Key,
+    /// Its number.
+    pub id: u64,
+    /// How it stands.
+    pub end: End,
+    /// Nanoseconds left, if it is in the table.
+    pub left: Option<i64>,
+}
+
+/// What is announced.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// One of the bits of [`Events`].
+    pub kind: u8,
+    /// When.
+    pub time: i64,
+    /// The frame that caused it; 0: time did.
+    pub frame: u64,
+    /// The connection right then.
+    pub row: Row,
+}
+
+/// What is recorded besides verdicts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Connections that end.
+    pub rows: bool,
+    /// What is announced.
+    pub events: bool,
+}
+
+/// Follows connections.
+///
+/// Invariant: the timers hold exactly the slots of live connections; each stands at most its protocol's shortest timeout
+/// ahead, so that none is looked at too late.
+pub struct Tracker {
+    config: Config,
+    decoder: Decoder,
+    flows: Flows,
+    timers: Timers,
+    /// Highest time seen.
+    now: i64,
+    begun: bool,
+    /// Number of the connection made last.
+    number: u64,
+    totals: Totals,
+    record: Record,
+    ended: Vec<Row>,
+    events: Vec<Event>,
+    /// The table was full: at the next second, those that may go do.
+    squeeze: bool,
+    due: Vec<u32>,
+}
+
+impl Tracker {
+    /// A tracker that has seen nothing. `header_checksum`: IPv4 header checksums count, too.
+    #[must_use]
+    pub fn new(config: Config, header_checksum: bool, record: Record) -> Self {
+        Self {
+            decoder: Decoder::new(config.hash_key, config.checksum, header_checksum),
+            flows: Flows::new(config.hash_key, config.max),
+            timers: Timers::default(),
+            now: 0,
+            begun: false,
+            number: 0,
+            totals: Totals::default(),
+            record,
+            ended: Vec::new(),
+            events: Vec::new(),
+            squeeze: false,
+            due: Vec::new(),
+            config,
+        }
+    }
+
+    /// Decodes a packet, and asks for what following it will need of the index.
+    #[inline(always)]
+    pub fn stage(&self, bytes: &[u8], zone: u64, packet: &mut Packet) {
+        self.decoder.decode(bytes, zone, packet);
+        self.flows.prefetch_index(packet.hash);
+    }
+
+    /// Asks for the connection of a staged packet.
+    #[inline(always)]
+    pub fn glance(&self, packet: &Packet) {
+        self.flows.prefetch_flow(packet.hash);
+    }
+
+    /// One packet: its verdict. `bytes` are those it was decoded from.
+    #[inline(always)]
+    pub fn follow(&mut self, packet: &Packet, bytes: &[u8], time: i64, frame: u64) -> Verdict {
+        self.pass_time(time);
+        self.totals.packets = self.totals.packets.wrapping_add(1);
+        let verdict = match packet.what {
+            What::Lost(why) => Verdict::alone(Class::Invalid, Some(why)),
+            What::Exempt(kind) => Verdict::alone(Class::Untracked, Some(Why::got(Reason::Discovery, u32::from(kind)))),
+            What::Error { to_sender, alike } => self.relate(packet, to_sender, alike),
+            _ => self.track(packet, bytes, time, frame),
+        };
+        self.totals.see(&verdict);
+        verdict
+    }
+
+    /// A fragment that waits or was refused: time passes, and it is counted.
+    pub fn see_fragment(&mut self, class: Class, time: i64) {
+        self.pass_time(time);
+        self.totals.see_class(class);
+    }
+
+    /// An ICMP error about a connection (`nf_conntrack_inet_error`).
+    #[inline(never)]
+    fn relate(&mut self, packet: &Packet, to_sender: bool, alike: bool) -> Verdict {
+        let mut events = Events::default();
+        let Some(slot) = self.look_up(packet, &mut events) else {
+            self.totals.counters.icmp_error = self.totals.counters.icmp_error.wrapping_add(1);
+            let why = Some(Why::bare(Reason::InnerUnknown));
+            return Verdict { events, ..Verdict::alone(Class::Invalid, why) };
+        };
+        let id = self.id(slot);
+        let quoted = self.flows.at(slot).map(|flow| flow.direction(packet.swapped));
+        if !to_sender {
+            self.totals.counters.icmp_error = self.totals.counters.icmp_error.wrapping_add(1);
+            let why = Some(Why::bare(Reason::OuterAddress));
+            return Verdict { connection: id, slot: Some(slot), ..Verdict::alone(Class::Invalid, why) };
+        }
+        // The error goes against the packet that it is about.
+        let direction = quoted.map(|quoted| if alike { quoted } else { quoted.other() });
+        Verdict { direction, connection: id, slot: Some(slot), ..Verdict::alone(Class::Related, None) }
+    }
+
+    /// The connection of a packet, if its time is not over.
+    #[inline(always)]
+    fn look_up(&mut self, packet: &Packet, events: &mut Events) -> Option<u32> {
+        let slot = self.flows.find(&packet.key, packet.hash)?;
+        if self.flows.at(slot)?.deadline <= self.now {
+            self.expire(slot);
+            events.add(Events::DESTROY);
+            return None;
+        }
+        Some(slot)
+    }
+
+    #[inline(always)]
+    fn track(&mut self, packet: &Packet, bytes: &[u8], time: i64, frame: u64) -> Verdict {
+        let mut events = Events::default();
+        let Some(slot) = self.look_up(packet, &mut events) else {
+            return self.begin(packet, bytes, time, frame, events, None);
+        };
+        self.totals.counters.found = self.totals.counters.found.wrapping_add(1);
+        let (config, now) = (&self.config, self.now);
+        let Some(flow) = self.flows.at_mut(slot) else { return Verdict::alone(Class::Invalid, None) };
+        let direction = flow.direction(packet.swapped);
+        let answered = flow.has(bit::SEEN_REPLY);
+        let class = if direction == Direction::Reply || answered { Class::Established } else { Class::New };
+        flow.latest = flow.latest.max(time);
+        if packet.fragmented {
+            flow.fragments = flow.fragments.saturating_add(1);
+        }
+        let handled = handle(flow, direction, packet, bytes, false, config, now);
+        let (mut changed, why) = match handled {
+            Handled::Accepted { changed, note } => (changed, note),
+            Handled::Unrefreshed { changed } => (changed, None),
+            Handled::Ignored(why) => (false, Some(why)),
+            Handled::Invalid(why) => {
+                flow.invalid = flow.invalid.saturating_add(1);
+                let connection = self.id(slot);
+                return Verdict { connection, slot: Some(slot), events, ..Verdict::alone(Class::Invalid, Some(why)) };
+            }
+            Handled::Kill(why) => {
+                let connection = self.id(slot);
+                self.end(slot, End::Reset, time, frame);
+                events.add(Events::DESTROY);
+                let alone = Verdict::alone(class, Some(why));
+                return Verdict { direction: Some(direction), connection, events, ..alone };
+            }
+            Handled::Repeat(why) => {
+                let end = if flow.tcp() == State::Close { End::Reset } else { End::Closed };
+                self.end(slot, end, time, frame);
+                events.add(Events::DESTROY);
+                return self.begin(packet, bytes, time, frame, events, Some(why));
+            }
+        };
+        if direction == Direction::Reply && !answered {
+            flow.bits |= bit::SEEN_REPLY;
+            changed = true;
+        }
+        let connection = self.id(slot);
+        if changed {
+            events.add(Events::UPDATE);
+            self.announce(Events::UPDATE, slot, time, frame);
+        }
+        Verdict { class, direction: Some(direction), connection, slot: Some(slot), why, events }
+    }
+
+    /// A packet without a connection: it may begin one. `before`: why it has none any more.
+    #[inline(never)]
+    fn begin(
+        &mut self,
+        packet: &Packet,
+        bytes: &[u8],
+        time: i64,
+        frame: u64,
+        mut events: Events,
+        before: Option<Why>,
+    ) -> Verdict {
+        let refuse = |why| Verdict { events, ..Verdict::alone(Class::Invalid, Some(why)) };
+        if self.flows.len() >= self.config.max as usize && !self.drop_early(packet.hash, frame) {
+            let why = Why::new(Reason::TableFull, self.flows.len() as u32, self.config.max);
+            self.totals.counters.drop = self.totals.counters.drop.wrapping_add(1);
+            self.squeeze = true;
+            return refuse(why);
+        }
+        let mut flow = Flow::new(&packet.key, packet.swapped, time);
+        let handled = handle(&mut flow, Direction::Original, packet, bytes, true, &self.config, self.now);
+        let note = match handled {
+            Handled::Accepted { note, .. } => note,
+            Handled::Invalid(why) => return refuse(why),
+            Handled::Ignored(why) | Handled::Kill(why) | Handled::Repeat(why) => Some(why),
+            Handled::Unrefreshed { .. } => None,
+        };
+        let chain = self.flows.chain(packet.hash);
+        if chain >= CHAIN {
+            let counters = &mut self.totals.counters;
+            counters.insert_failed = counters.insert_failed.wrapping_add(1);
+            counters.drop = counters.drop.wrapping_add(1);
+            return refuse(Why::new(Reason::Chain, chain as u32, CHAIN as u32));
+        }
+        flow.fragments = u32::from(packet.fragmented);
+        self.number = self.number.wrapping_add(1);
+        flow.number = self.number as u32;
+        let look = self.next_look(&flow);
+        let slot = self.flows.insert(flow, &packet.key, packet.hash);
+        self.timers.add(slot, look);
+        let counters = &mut self.totals.counters;
+        counters.insert = counters.insert.wrapping_add(1);
+        counters.new = counters.new.wrapping_add(1);
+        events.add(Events::NEW);
+        self.announce(Events::NEW, slot, time, frame);
+        Verdict {
+            class: Class::New,
+            direction: Some(Direction::Original),
+            connection: self.number,
+            slot: Some(slot),
+            why: note.or(before),
+            events,
+        }
+    }
+
+    /// The second in which a connection is to be looked at.
+    fn next_look(&self, flow: &Flow) -> i64 {
+        let second = self.now.div_euclid(SECOND);
+        let due = flow.deadline.div_euclid(SECOND).max(second.saturating_add(1));
+        due.min(second.saturating_add(self.config.timeouts.shortest(flow.protocol).clamp(1, FURTHEST)))
+    }
+
+    /// Makes room near a bucket (`early_drop`); whether there was something to drop.
+    #[inline(never)]
+    fn drop_early(&mut self, hash: u32, frame: u64) -> bool {
+        let buckets: Vec<Vec<u32>> = self.flows.near(hash).collect();
+        for bucket in buckets {
+            let mut victims = Vec::new();
+            for slot in self.by_number(bucket) {
+                let Some(flow) = self.flows.at(slot) else { continue };
+                if flow.deadline <= self.now {
+                    self.expire(slot);
+                } else if !flow.has(bit::ASSURED) {
+                    victims.push(slot);
+                }
+            }
+            if !victims.is_empty() {
+                for slot in victims {
+                    self.drop_one(slot, frame);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn drop_one(&mut self, slot: u32, frame: u64) {
+        let counters = &mut self.totals.counters;
+        counters.early_drop = counters.early_drop.wrapping_add(1);
+        self.end(slot, End::EarlyDrop, self.now, frame);
+    }
+
+    fn by_number(&self, mut slots: Vec<u32>) -> Vec<u32> {
+        slots.sort_unstable_by_key(|slot| self.id(*slot));
+        slots
+    }
+
+    /// Time passes up to a packet.
+    #[inline(always)]
+    fn pass_time(&mut self, time: i64) {
+        if time > self.now || !self.begun {
+            if !self.begun {
+                self.begun = true;
+                self.timers.begin(time.div_euclid(SECOND));
+            }
+            self.now = time;
+            // In this second nothing was swept yet.
+            if time.div_euclid(SECOND) > self.timers.second() {
+                self.sweep();
+            }
+        }
+    }
+
+    /// Time passes without a packet.
+    pub fn advance(&mut self, time: i64) {
+        if !self.begun {
+            self.pass_time(time);
+            return;
+        }
+        self.now = self.now.max(time);
+        self.sweep();
+        // Those that run out within this second stand in the next one.
+        let next = self.timers.second().saturating_add(1);
+        let over = |flow: &Flow| flow.deadline <= self.now;
+        let late = self.timers.at(next).filter(|slot| self.flows.at(*slot).is_some_and(over)).collect();
+        self.expire_all(late);
+    }
+
+    /// Ends what has run out.
+    #[inline(never)]
+    fn sweep(&mut self) {
+        let mut due = core::mem::take(&mut self.due);
+        due.clear();
+        self.timers.take(self.now.div_euclid(SECOND), &mut due);
+        let mut over = Vec::new();
+        for slot in &due {
+            let Some(flow) = self.flows.at(*slot) else { continue };
+            let look = self.next_look(flow);
+            if flow.deadline <= self.now {
+                over.push(*slot);
+            }
+            self.timers.add(*slot, look);
+        }
+        self.due = due;
+        self.expire_all(over);
+        if core::mem::take(&mut self.squeeze) {
+            self.squeeze_out();
+        }
+    }
+
+    /// In the order in which they ran out.
+    fn expire_all(&mut self, mut slots: Vec<u32>) {
+        let order = |slot: &u32| (self.flows.at(*slot).map_or(0, |flow| flow.deadline), self.id(*slot));
+        slots.sort_by_cached_key(order);
+        slots.into_iter().for_each(|slot| self.expire(slot));
+    }
+
+    /// The table was full: what may go goes, the oldest first, while more than 95 % are in use (`gc_worker`).
+    fn squeeze_out(&mut self) {
+        let may_go = |flow: &Flow| !flow.has(bit::ASSURED) || flow.closing();
+        let candidates = self.flows.live().filter(|slot| self.flows.at(*slot).is_some_and(may_go)).collect();
+        for slot in self.by_number(candidates) {
+            if self.flows.len() as u64 * 100 <= u64::from(self.config.max) * 95 {
+                return;
+            }
+            self.drop_one(slot, 0);
+        }
+    }
+
+    fn expire(&mut self, slot: u32) {
+        let Some(flow) = self.flows.at(slot) else { return };
+        let (end, time) = (flow.end(true), flow.deadline);
+        self.end(slot, end, time, 0);
+    }
+
+    /// A connection is over.
+    fn end(&mut self, slot: u32, end: End, time: i64, frame: u64) {
+        if self.record.rows || self.record.events {
+            let Some(row) = self.row(slot) else { return };
+            let row = Row { end, left: None, ..row };
+            if self.record.rows {
+                self.ended.push(row);
+            }
+            if self.record.events {
+                self.events.push(Event { kind: Events::DESTROY, time, frame, row });
+            }
+        }
+        self.timers.remove(slot);
+        self.flows.remove(slot);
+        let counters = &mut self.totals.counters;
+        counters.delete = counters.delete.wrapping_add(1);
+    }
+
+    #[inline(always)]
+    fn announce(&mut self, kind: u8, slot: u32, time: i64, frame: u64) {
+        if self.record.events
+            && let Some(row) = self.row(slot)
+        {
+            self.events.push(Event { kind, time, frame, row });
+        }
+    }
+
+    /// Number of the connection in a slot.
+    #[inline(always)]
+    #[must_use]
+    pub fn id(&self, slot: u32) -> u64 {
+        let low = self.flows.at(slot).map_or(0, |flow| flow.number);
+        let number = self.number & !0xffff_ffff | u64::from(low);
+        // Its upper half is that of the newest connection, or one less.
+        if number > self.number { number.wrapping_sub(1 << 32) } else { number }
+    }
+
+    /// The connection in a slot as it is now.
+    #[must_use]
+    pub fn row(&self, slot: u32) -> Option<Row> {
+        let flow = *self.flows.at(slot)?;
+        let left = flow.deadline.saturating_sub(self.now).max(0);
+        Some(Row { flow, key: self.flows.key(slot)?, id: self.id(slot), end: flow.end(false), left: Some(left) })
+    }
+
+    /// The connection in a slot.
+    #[must_use]
+    pub fn flow(&self, slot: u32) -> Option<&Flow> {
+        self.flows.at(slot)
+    }
+
+    /// The slot of a connection by its number.
+    #[must_use]
+    pub fn slot(&self, id: u64) -> Option<u32> {
+        self.flows.live().find(|slot| self.id(*slot) == id)
+    }
+
+    /// Connections in the table, in the order in which they were made.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows: Vec<Row> = self.flows.live().filter_map(|slot| self.row(slot)).collect();
+        rows.sort_unstable_by_key(|row| row.id);
+        rows
+    }
+
+    /// Connections that ended since the last call, in the order of their ending.
+    pub fn take_ended(&mut self) -> Vec<Row> {
+        core::mem::take(&mut self.ended)
+    }
+
+    /// What was announced since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        core::mem::take(&mut self.events)
+    }
+
+    /// Highest time seen.
+    #[must_use]
+    pub const fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// Connections in the table.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// Connections made so far.
+    #[must_use]
+    pub const fn made(&self) -> u64 {
+        self.number
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Bytes that the table has.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.flows.memory() + self.timers.memory()
+    }
+
+    /// Asserts all invariants from scratch.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.flows.check()?;
+        if self.timers.check() != Some(self.flows.len()) {
+            return Err("timers and connections differ");
+        }
+        if self.flows.len() > self.config.max as usize {
+            return Err("more connections than allowed");
+        }
+        Ok(())
+    }
+}
+
+/// Hands a packet to its protocol. `fresh`: it may begin a connection.
+#[inline(always)]
+fn handle(
+    flow: &mut Flow,
+    direction: Direction,
+    packet: &Packet,
+    bytes: &[u8],
+    fresh: bool,
+    config: &Config,
+    now: i64,
+) -> Handled {
+    let (length, timeouts) = (packet.length, &config.timeouts);
+    match &packet.what {
+        What::Tcp(segment) => {
+            if fresh && let Err(why) = tcp::open(flow, segment, config) {
+                return Handled::Invalid(why);
+            }
+            tcp::handle(flow, direction, segment, config, now, length)
+        }
+        What::Udp => simple::udp(flow, direction, fresh, config, now, length),
+        What::UdpLite => simple::answered(flow, direction, (timeouts.udp, timeouts.udp_stream), now, length),
+        What::Gre => simple::answered(flow, direction, (timeouts.gre, timeouts.gre_stream), now, length),
+        What::Sctp(at, transport) => {
+            let (at, transport) = (*at as usize, *transport as usize);
+            let bytes = bytes.get(at..).unwrap_or(&[]);
+            let bytes = bytes.get(..transport).unwrap_or(bytes);
+            sctp::handle(flow, direction, bytes, fresh, config, now, length)
+        }
+        What::Query(kind) => {
+            let family = packet.key.family;
+            if fresh && query(family, *kind).is_none_or(|found| found.answer) {
+                return Handled::Invalid(Why::got(Reason::Unsolicited, u32::from(*kind)));
+            }
+            let timeout = if family == Family::V4 { timeouts.icmp } else { timeouts.icmpv6 };
+            simple::plain(flow, direction, timeout, now, length)
+        }
+        What::Other => simple::plain(flow, direction, timeouts.generic, now, length),
+        What::Faulty(why) | What::Lost(why) => Handled::Invalid(*why),
+        What::Exempt(_) | What::Error { .. } => Handled::Invalid(Why::bare(Reason::Inner)),
+    }
+}
+
+/// Who a connection is between, as its first packet has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ends {
+    /// Who sent the first packet.
+    pub source: Address,
+    /// To whom.
+    pub destination: Address,
+    /// What stands for ports.
+    pub ports: Ports,
+}
+
+/// What stands for ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ports {
+    /// Ports: source, destination.
+    Numbers(u16, u16),
+    /// ICMP: type, code, identifier.
+    Query(u8, u8, u16),
+    /// GRE: keys of source and destination.
+    Keys(u16, u16),
+    /// Nothing.
+    None,
+}
+
+impl Row {
+    /// Who it is between.
+    #[must_use]
+    pub const fn ends(&self) -> Ends {
+        let Key { addr, wide: [a, b, c], ports, family, .. } = self.key;
+        let (lower, upper) = match family {
+            Family::V4 => (Address::V4((addr >> 32) as u32), Address::V4(addr as u32)),
+            Family::V6 => (Address::V6((addr as u128) << 64 | a as u128), Address::V6((b as u128) << 64 | c as u128)),
+        };
+        let (low, high) = ((ports >> 16) as u16, ports as u16);
+        let swapped = self.flow.has(bit::SWAPPED);
+        let (source, destination, sport, dport) =
+            if swapped { (upper, lower, high, low) } else { (lower, upper, low, high) };
+        let ports = match self.flow.protocol {
+            packet::TCP | packet::UDP | packet::UDP_LITE | packet::SCTP => Ports::Numbers(sport, dport),
+            packet::ICMP | packet::ICMPV6 => Ports::Query((dport >> 8) as u8, dport as u8, sport),
+            packet::GRE => Ports::Keys(sport, dport),
+            _ => Ports::None,
+        };
+        Ends { source, destination, ports }
+    }
+
+    /// Name of the state, for protocols that have one.
+    #[must_use]
+    pub fn state(&self) -> Option<&'static str> {
+        state_name(&self.flow)
+    }
+}
+
+/// Name of the state of a connection, for protocols that have one.
+#[must_use]
+pub fn state_name(flow: &Flow) -> Option<&'static str> {
+    name_of(flow.protocol, flow.state)
+}
+
+/// Name of a state of a protocol that has states.
+#[must_use]
+pub fn name_of(protocol: u8, state: u8) -> Option<&'static str> {
+    let names: &[&str] = match protocol {
+        packet::TCP => &State::NAMES,
+        packet::SCTP => &sctp::STATES,
+        _ => return None,
+    };
+    names.get(usize::from(state)).copied()
+}
