@@ -9,6 +9,7 @@ use fragtrack_core::frame::{Frame, LinkType};
 use fragtrack_core::track::tracker::{Event, Record, Row, Tracker};
 use fragtrack_core::track::{self, Packet, Reason, Verdict, verdict::Why};
 use fragtrack_core::wire::{self, link};
+use fragtrack_core::prefetch;
 
 use crate::damage::Damage;
 use crate::origin::Origins;
@@ -22,6 +23,10 @@ use sink::Whole;
 const BATCH: usize = 256;
 /// Frames decoded before the first of them is followed.
 const BLOCK: usize = 16;
+/// Frames between the one whose payload is asked for and the one that is decoded.
+const SOON: usize = 4;
+/// Bytes of a payload that are asked for: the processor has caught on by then.
+const PAYLOAD: usize = 1536;
 /// Sections that are remembered without asking whether that is needed.
 const SECTIONS: usize = 256;
 /// Bytes of a frame up to the end of the headers: Ethernet, IPv4, TCP with time stamps.
@@ -196,9 +201,14 @@ impl Follower {
         let (mut now, mut ahead) = (&mut one, &mut other);
         let mut blocks = frames.chunks(BLOCK);
         let mut following: &[Frame] = &[];
+        // Checksums read whole packets: what the reader did not ask for is asked for here.
+        let mut soon = if self.tracker.sums() { frames.get(SOON..).unwrap_or(&[]) } else { &[] }.iter();
         loop {
             let staging = blocks.next().unwrap_or(&[]);
             for (frame, staged) in staging.iter().zip(ahead.iter_mut()) {
+                if let Some(frame) = soon.next() {
+                    ask(segment, frame);
+                }
                 self.stage(segment, frame, staged);
             }
             for (frame, staged) in following.iter().zip(now.iter()) {
@@ -341,6 +351,14 @@ impl Follower {
     pub const fn tracker(&self) -> &Tracker {
         &self.tracker
     }
+}
+
+/// Asks for the cache lines of a frame.
+#[inline(always)]
+fn ask(segment: &[u8], frame: &Frame) {
+    let start = frame.start as usize;
+    let length = (frame.record as usize).min(PAYLOAD);
+    (HEADERS..length).step_by(64).for_each(|at| prefetch::read(segment, start + at));
 }
 
 /// Follows a whole packet that is not staged.

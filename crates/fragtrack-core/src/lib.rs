@@ -27,6 +27,7 @@ mod stage;
 pub mod stats;
 pub mod track;
 pub mod wire;
+pub mod zeek;
 
 pub use config::Config;
 pub use engine::Engine;

@@ -1,6 +1,6 @@
 //! The order of things for one packet (`nf_conntrack_in`, `resolve_normal_ct`, `nf_conntrack_confirm`).
 
-use super::config::Config;
+use super::config::{Checksum, Config};
 use super::flow::{Flow, bit};
 use super::flows::{CHAIN, Flows};
 use super::icmp::query;
@@ -102,6 +102,12 @@ impl Tracker {
     pub fn stage(&self, bytes: &[u8], zone: u64, packet: &mut Packet) {
         self.decoder.decode(bytes, zone, packet);
         self.flows.prefetch_index(packet.hash);
+    }
+
+    /// Whether packets are summed up, so that all their bytes are read.
+    #[must_use]
+    pub fn sums(&self) -> bool {
+        self.config.checksum != Checksum::Ignore
     }
 
     /// Asks for the connection of a staged packet.

@@ -1,21 +1,24 @@
 //! The Internet checksum (RFC 1071).
 
-/// Folded one's-complement sum of 16-bit words; an odd last byte counts as the high half.
+mod wide;
+
+/// Folded one's-complement sum of 16-bit words; an odd last byte counts as the high half. At most 64 KiB, or what
+/// follows is not summed right.
 #[inline]
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u16 {
     // Words are summed as they lie and swapped once at the end: the sum does not care (RFC 1071, 2B).
-    let mut total = 0u64;
-    let mut words = bytes.chunks_exact(4);
-    for word in &mut words {
-        total += u64::from(word.first_chunk::<4>().map_or(0, |w| u32::from_ne_bytes(*w)));
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    let mut total = if blocks.is_empty() { 0 } else { wide::sum(blocks) };
+    let (words, rest) = rest.as_chunks::<4>();
+    for word in words {
+        total = total.wrapping_add(u64::from(u32::from_ne_bytes(*word)));
     }
-    let mut rest = [0u8; 4];
-    for (to, from) in rest.iter_mut().zip(words.remainder()) {
+    let mut last = [0u8; 4];
+    for (to, from) in last.iter_mut().zip(rest) {
         *to = *from;
     }
-    total += u64::from(u32::from_ne_bytes(rest));
-    fold(total)
+    fold(total.wrapping_add(u64::from(u32::from_ne_bytes(last))))
 }
 
 /// The same of an IPv4 header without options.

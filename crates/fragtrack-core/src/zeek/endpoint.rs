@@ -196,10 +196,7 @@ impl Endpoint {
 
     /// Bytes of payload it sent, by the numbers.
     pub(super) fn size(&self, peer: State) -> u64 {
-        if self.before == State::SynSent
-            && self.state == State::Reset
-            && peer == State::Inactive
-            && !self.is_unacked()
+        if self.before == State::SynSent && self.state == State::Reset && peer == State::Inactive && !self.is_unacked()
         {
             return 0; // a half-open connection that was found and aborted; nothing was sent
         }

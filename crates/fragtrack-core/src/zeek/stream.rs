@@ -131,6 +131,6 @@ impl Stream {
         ordered
             && beyond == self.beyond
             && self.above.len() <= PIECES_LIMIT
-            && !(self.skipping && !self.above.is_empty())
+            && (!self.skipping || self.above.is_empty())
     }
 }

@@ -1,0 +1,165 @@
+//! Laws of the Zeek view; its rules are tested in Python, row by row, for both backends.
+
+use proptest::prelude::*;
+
+use super::config::{HISTORY_LIMIT, PIECES_LIMIT};
+use super::history::History;
+use super::stream::Stream;
+use super::{Config, Flows, Role, Segment};
+
+const SECOND: i64 = 1_000_000_000;
+
+fn tcp(from_client: bool, flags: u8, seq: u32, ack: u32, payload: u32) -> Segment {
+    let (src, dst, sport, dport) = if from_client { (1, 2, 40000, 8443) } else { (2, 1, 8443, 40000) };
+    let length = 40 + payload;
+    Segment { src, dst, sport, dport, flags, seq, ack, payload, length, window: 1, protocol: 6, ..Segment::default() }
+}
+
+fn told(packets: &[Segment]) -> Vec<String> {
+    let mut flows = Flows::new(Config::default());
+    for (packet, time) in packets.iter().zip(0..) {
+        flows.see(packet, time * 1000);
+        assert!(flows.check());
+    }
+    flows.finish();
+    let word = |row: super::Row| format!("{} {}", row.history.as_str(), row.conn_state.name());
+    flows.take().into_iter().map(word).collect()
+}
+
+#[test]
+fn a_connection_from_open_to_close() {
+    let packets = [
+        tcp(true, 2, 100, 0, 0),
+        tcp(false, 18, 500, 101, 0),
+        tcp(true, 16, 101, 501, 0),
+        tcp(true, 24, 101, 501, 50),
+        tcp(false, 17, 501, 151, 0),
+        tcp(true, 17, 151, 502, 0),
+    ];
+    assert_eq!(told(&packets), ["ShADfF SF"]);
+}
+
+#[test]
+fn roles_follow_the_data() {
+    let packets = [tcp(false, 18, 500, 101, 0), tcp(true, 16, 101, 501, 0)];
+    assert_eq!(told(&packets), ["^hA S1"]);
+    assert_eq!(told(&packets[..1]), ["H OTH"]);
+}
+
+#[test]
+fn histories_are_bounded() {
+    let mut history = History::new();
+    for _ in 0..200 {
+        history.add(Role::Resp, b'R');
+    }
+    assert_eq!(history.as_bytes().len(), HISTORY_LIMIT + 1);
+    assert!(history.as_str().ends_with("rx"));
+    history.retell();
+    assert!(history.as_str().starts_with("^R"));
+    assert_eq!(history.as_bytes().len(), HISTORY_LIMIT + 1);
+}
+
+#[test]
+fn aborted_histories() {
+    for (text, aborted) in [("SR", true), ("^SaRr", true), ("SaFR", false), ("R", false), ("ShR", true), ("SAR", false)]
+    {
+        let mut history = History::new();
+        for letter in text.bytes() {
+            let role = if letter.is_ascii_lowercase() { Role::Resp } else { Role::Orig };
+            history.add(role, letter.to_ascii_uppercase());
+        }
+        assert_eq!(history.as_str(), text);
+        assert_eq!(history.is_aborted(), aborted, "{text}");
+    }
+}
+
+fn segments() -> impl Strategy<Value = Segment> {
+    let numbers = prop_oneof![0u32..3, 100u32..103, Just(u32::MAX), Just(1 << 31)];
+    let ports = prop_oneof![Just(0u16), Just(8), Just(80), Just(5000)];
+    let flags = prop_oneof![Just(2u8), Just(18), Just(16), Just(17), Just(4), Just(20), Just(24), any::<u8>()];
+    let protocol = prop_oneof![4 => Just(6u8), 1 => Just(17), 1 => Just(1), 1 => Just(132)];
+    let ends = (1u128..3, 1u128..3, ports.clone(), ports);
+    let rest = (flags, numbers.clone(), numbers, protocol, 0u32..3, any::<bool>(), 0u8..5);
+    (ends, rest).prop_map(|((src, dst, sport, dport), (flags, seq, ack, protocol, payload, whole, bad))| Segment {
+        src,
+        dst,
+        sport,
+        dport,
+        flags,
+        seq,
+        ack,
+        protocol,
+        payload: payload * 50,
+        length: 40,
+        whole,
+        bad_checksum: bad == 0,
+        ..Segment::default()
+    })
+}
+
+proptest! {
+    #[test]
+    fn anything_may_come(packets in proptest::collection::vec((segments(), -SECOND..8 * SECOND), 0..80)) {
+        let mut flows = Flows::new(Config { max: 4, ..Config::default() });
+        let mut now = 0;
+        let mut rows = Vec::new();
+        for (packet, step) in &packets {
+            now += step;
+            flows.see(packet, now);
+            prop_assert!(flows.check());
+            prop_assert!(flows.len() <= 4);
+            rows.append(&mut flows.take());
+        }
+        flows.finish();
+        prop_assert!(flows.check() && flows.is_empty());
+        rows.append(&mut flows.take());
+        let counted: u64 = rows.iter().map(|row| row.orig_pkts + row.resp_pkts).sum();
+        let skipped = packets.iter().filter(|(p, _)| p.bad_checksum && matches!(p.protocol, 1 | 6)).count();
+        prop_assert_eq!(counted as usize, packets.len() - skipped);
+        let counters = flows.counters();
+        prop_assert_eq!((counters.opened, counters.ended), (rows.len() as u64, rows.len() as u64));
+    }
+
+    #[test]
+    fn gaps_are_bytes_acknowledged_and_never_sent(
+        steps in proptest::collection::vec((1u64..300, 1u64..40, any::<bool>(), 1u64..60), 0..60),
+    ) {
+        let mut stream = Stream::new();
+        let mut sent = std::collections::BTreeSet::new();
+        for (start, length, acks, more) in steps {
+            stream.sent(start, start + length, 0, false);
+            sent.extend(start.max(stream.acked)..start + length);
+            prop_assert!(stream.check());
+            if acks {
+                let upto = stream.acked + more;
+                let expected = (stream.acked..upto).filter(|byte| !sent.contains(byte)).count() as u64;
+                let mut missed = 0;
+                stream.acknowledged(upto, false, |gap| missed += gap);
+                prop_assert!(stream.check());
+                prop_assert_eq!(missed, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn times_at_the_ends_of_their_range(times in proptest::collection::vec(any::<i64>(), 1..40)) {
+        let mut flows = Flows::new(Config::default());
+        for time in &times {
+            flows.see(&tcp(true, 2, 1, 0, 0), *time);
+            flows.see(&Segment { protocol: 17, ..tcp(true, 0, 0, 0, 1) }, *time);
+            prop_assert!(flows.check());
+        }
+        flows.finish();
+        let packets: u64 = flows.take().iter().map(|row| row.orig_pkts).sum();
+        prop_assert_eq!(packets, 2 * times.len() as u64);
+    }
+}
+
+#[test]
+fn pieces_are_bounded() {
+    let mut stream = Stream::new();
+    let crowded = (0..200).filter(|i| stream.sent(100 + 10 * i, 105 + 10 * i, 0, false)).count();
+    assert_eq!(crowded, 1);
+    assert!(stream.skipping && stream.check());
+    assert_eq!(PIECES_LIMIT, 64);
+}
