@@ -243,7 +243,7 @@ impl Follower {
         };
         if wire::is_fragment(packet) {
             staged.kind = Kind::Fragment;
-        } else {
+        } else if packet.first().is_some_and(|byte| matches!(byte >> 4, 4 | 6)) {
             staged.kind = Kind::Packet;
             self.tracker.stage(packet, staged.zone, &mut staged.packet);
         }
@@ -287,7 +287,8 @@ impl Follower {
         };
         let frames = std::slice::from_ref(frame);
         let transient = buffer == Buffer::Goes;
-        self.engine.run_one(Batch { segment, frames, first: self.number, origin: 0, transient }, &mut whole);
+        let batch = Batch { segment, frames, first: self.number, origin: 0, transient };
+        self.engine.run_one(batch, staged.ip, staged.zone, &mut whole);
     }
 
     /// An input ended. What it left open may be completed by the next one: what was referred to in `segment`, the buffer

@@ -79,12 +79,16 @@ impl Engine {
         }
     }
 
-    /// Takes the only frame of a batch through.
-    pub fn run_one<S: Sink>(&mut self, batch: Batch<'_>, sink: &mut S) {
+    /// Takes the only frame of a batch through; its IP header starts at byte `ip` of it, and it belongs to `domain`.
+    pub fn run_one<S: Sink>(&mut self, batch: Batch<'_>, ip: u32, domain: u64, sink: &mut S) {
         let mut staged = UNSTAGED;
         self.next = batch.first.saturating_add(1);
         let Some(frame) = batch.frames.first() else { return };
-        self.stage(batch.segment, frame, &mut staged);
+        let start = frame.start as usize + usize::from(frame.head);
+        let end = start + frame.captured as usize;
+        let packet = batch.segment.get(start + ip as usize..end).unwrap_or(&[]);
+        staged.ip = ip;
+        self.stage_packet(packet, domain, false, &mut staged);
         self.place(Context { batch: &batch, at: 0, frame, number: batch.first }, &staged, sink);
     }
 

@@ -15,6 +15,8 @@ use crate::event::Address;
 use crate::wire::Family;
 
 const SECOND: i64 = 1_000_000_000;
+/// The clock goes no further (year 2194), so that every deadline fits.
+const LATEST: i64 = i64::MAX - ((1 << 31) - 1) * SECOND;
 
 /// A connection as it was at some time.
 #[derive(Clone, Copy, Debug)]
@@ -321,6 +323,7 @@ impl Tracker {
     /// Time passes up to a packet.
     #[inline(always)]
     fn pass_time(&mut self, time: i64) {
+        let time = time.min(LATEST);
         if time > self.now || !self.begun {
             if !self.begun {
                 self.begun = true;
@@ -340,7 +343,7 @@ impl Tracker {
             self.pass_time(time);
             return;
         }
-        self.now = self.now.max(time);
+        self.now = self.now.max(time.min(LATEST));
         self.sweep();
         // Those that run out within this second stand in the next one.
         let next = self.timers.second().saturating_add(1);

@@ -12,7 +12,8 @@
 //! | [`history`] | the letters of a history |
 //! | `stream` | where one side's payload has gaps |
 //! | `endpoint` | one side of a TCP connection: state, numbers |
-//! | `tcp` | a TCP connection: what a packet does to both sides |
+//! | `tcp` | a TCP connection: one packet, gaps, the close |
+//! | `states` | what a packet does to the states of both sides |
 //! | `flow` | a flow: roles, counters, timers |
 //! | [`flows`] | all flows: table, clock, bound |
 //! | [`row`] | a flow that ended |
@@ -24,6 +25,7 @@ pub mod flows;
 pub mod history;
 pub mod row;
 pub mod segment;
+mod states;
 mod stream;
 mod tcp;
 #[cfg(test)]

@@ -11,16 +11,16 @@ use super::row::ConnState;
 use super::segment::{ACK, FIN, RST, SYN, Segment};
 use super::{Pair, Role};
 
-const CONTROL: u8 = SYN | FIN | RST;
+pub(super) const CONTROL: u8 = SYN | FIN | RST;
 
 /// What a connection has besides what all flows have.
 #[derive(Debug)]
 pub(super) struct Tcp {
-    ends: Pair<Endpoint>,
+    pub(super) ends: Pair<Endpoint>,
     /// Its end was not decided on yet; timers other than that of the close still matter.
-    active: bool,
+    pub(super) active: bool,
     /// The start of the connection was not seen.
-    begun_late: bool,
+    pub(super) begun_late: bool,
     close_waits: bool,
 }
 
@@ -75,7 +75,7 @@ impl Tcp {
         base.count(base.role(&sides.source), packet);
     }
 
-    const fn swap(&mut self, base: &mut Base) {
+    pub(super) const fn swap(&mut self, base: &mut Base) {
         base.swap();
         self.ends.swap();
         self.begun_late = false;
@@ -144,7 +144,7 @@ impl Tcp {
         if let Some(fin) = end.fin_at
             && upto >= fin
         {
-            upto = fin.wrapping_sub(1);
+            upto = fin.saturating_sub(1);
         }
         if upto <= end.stream.acked {
             return;
@@ -161,129 +161,6 @@ impl Tcp {
             }
         });
         self.look_for_end(base, role, config);
-    }
-
-    // ------------------------------------------------------------------ states
-
-    fn change(&mut self, base: &mut Base, role: Role, state: State, config: &Config) {
-        let (end, peer) = self.ends.both_mut(role);
-        if state == end.state {
-            return;
-        }
-        if !state.is_handshake() && end.state.is_handshake() && peer.state.is_handshake() {
-            base.rest(config.tcp_inactivity);
-        }
-        (end.before, end.state) = (end.state, state);
-    }
-
-    /// Lets a packet change the states; whether its sender closes. Swapped roles swap that of the sender.
-    #[inline(always)]
-    fn step(&mut self, base: &mut Base, role: &mut Role, packet: &Segment, time: i64, config: &Config) -> bool {
-        match self.ends.of(*role).state {
-            State::Established | State::Partial => {
-                packet.has(CONTROL) && self.step_established(base, *role, packet, config)
-            }
-            State::Inactive => self.step_first(base, role, packet, time, config),
-            State::SynSent | State::SynAckSent => self.step_opening(base, *role, packet, config),
-            State::Closed => self.step_after_fin(base, *role, packet, time, config),
-            State::Reset => false,
-        }
-    }
-
-    fn step_first(&mut self, base: &mut Base, role: &mut Role, packet: &Segment, time: i64, config: &Config) -> bool {
-        if packet.has(SYN) {
-            if *role == Role::Orig {
-                let state = if packet.has(ACK) { State::SynAckSent } else { State::SynSent };
-                self.change(base, Role::Orig, state, config);
-                base.timers.attempt = time.saturating_add(config.tcp_attempt_delay);
-            } else {
-                self.answered(base, role, packet, config);
-            }
-        }
-        if packet.has(FIN) {
-            self.change(base, *role, State::Closed, config);
-        }
-        if packet.has(RST) {
-            self.change(base, *role, State::Reset, config);
-        }
-        if self.ends.of(*role).state == State::Inactive {
-            self.unmarked(base, *role, packet, config);
-        }
-        packet.has(FIN | RST)
-    }
-
-    /// Takes the first packet of the responder, with a SYN.
-    fn answered(&mut self, base: &mut Base, role: &mut Role, packet: &Segment, config: &Config) {
-        if !packet.has(ACK) && self.ends.orig.state == State::SynAckSent {
-            // The SYN was captured behind its SYN/ACK.
-            self.swap(base);
-            base.history.flip();
-            *role = Role::Orig;
-            self.change(base, Role::Resp, State::Established, config);
-        }
-        let peer = role.other();
-        if self.ends.of(peer).state == State::SynSent {
-            self.change(base, peer, State::Established, config);
-        }
-        self.change(base, *role, State::Established, config);
-        if self.ends.of(peer).state != State::Partial && config.interactive_ports.contains(base.ends.resp.port) {
-            base.rest(config.interactive_inactivity);
-        }
-    }
-
-    /// Takes the first packet of a side, with none of SYN, FIN, RST.
-    fn unmarked(&mut self, base: &mut Base, role: Role, packet: &Segment, config: &Config) {
-        let peer = self.ends.of(role.other()).state;
-        if role == Role::Resp && packet.payload == 0 && peer == State::SynSent {
-            return; // some acknowledge a SYN before they answer it
-        }
-        if packet.has(ACK) && peer == State::Established {
-            self.change(base, role, State::Established, config); // only its SYN was missed
-            self.begun_late = false;
-        } else {
-            self.change(base, role, State::Partial, config);
-        }
-    }
-
-    fn step_opening(&mut self, base: &mut Base, role: Role, packet: &Segment, config: &Config) -> bool {
-        if packet.has(FIN) {
-            self.change(base, role, State::Closed, config);
-        }
-        if packet.has(RST) {
-            self.change(base, role, State::Reset, config);
-            self.active = false;
-        }
-        packet.has(FIN | RST)
-    }
-
-    fn step_established(&mut self, base: &mut Base, role: Role, packet: &Segment, config: &Config) -> bool {
-        let (end, peer) = self.ends.both_mut(role);
-        let (peer_state, peer_before) = (peer.state, peer.before);
-        if packet.asks() && end.state == State::Partial && peer_state == State::Inactive {
-            self.change(base, role, State::SynSent, config);
-        }
-        if packet.has(RST) {
-            self.change(base, role, State::Reset, config);
-            if peer_state != State::Reset || peer_before != State::Established {
-                self.active = false;
-            }
-        } else if packet.has(FIN) {
-            self.change(base, role, State::Closed, config);
-            if peer_state == State::Reset && peer_before == State::Closed {
-                // A RST behind its FIN, then the FIN of the other side: both finished.
-                self.change(base, role.other(), State::Closed, config);
-            }
-        }
-        packet.has(FIN | RST)
-    }
-
-    fn step_after_fin(&mut self, base: &mut Base, role: Role, packet: &Segment, time: i64, config: &Config) -> bool {
-        if !packet.has(RST) || self.ends.of(role.other()).state == State::Closed {
-            return false;
-        }
-        self.change(base, role, State::Reset, config);
-        base.timers.reset = time.saturating_add(config.tcp_reset_delay);
-        !self.ends.of(role).closed
     }
 
     // ------------------------------------------------------------------ close

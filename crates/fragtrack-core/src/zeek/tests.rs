@@ -163,3 +163,29 @@ fn pieces_are_bounded() {
     assert!(stream.skipping && stream.check());
     assert_eq!(PIECES_LIMIT, 64);
 }
+
+#[test]
+fn headers_that_do_not_fit() {
+    let read =
+        |protocol, transport: &[u8], size| Segment::read(Segment { protocol, ..Segment::default() }, size, transport);
+    let mut header = [0u8; 23];
+    header[0] = 1;
+    header[12] = 0x50;
+    header[13] = 2;
+    assert!(read(6, &header[..19], 20).is_none());
+    assert!(read(6, &[0; 20], 20).is_none());
+    let whole = read(6, &header, 23).unwrap();
+    assert_eq!((whole.sport, whole.flags, whole.payload, whole.whole), (256, 2, 3, true));
+    let cut = read(6, &header[..20], 23).unwrap();
+    assert_eq!((cut.payload, cut.whole), (3, false));
+    let padded = read(6, &header, 20).unwrap();
+    assert_eq!((padded.payload, padded.whole), (0, true));
+    header[12] = 0x60;
+    assert!(read(6, &header, 23).is_none());
+    assert!(read(17, &[0; 7], 7).is_none());
+    assert_eq!(read(17, &[0, 53, 0, 9, 0, 12, 0, 0], 12).map(|s| (s.sport, s.dport, s.payload)), Some((53, 9, 4)));
+    assert_eq!(read(17, &[0; 8], 8).map(|s| s.payload), Some(0));
+    assert!(read(1, &[8; 4], 4).is_none());
+    assert_eq!(read(58, &[128, 0, 0, 0, 0, 0, 0, 0], 64).map(|s| (s.sport, s.dport, s.payload)), Some((128, 0, 56)));
+    assert!(read(132, &[], 0).is_some());
+}
