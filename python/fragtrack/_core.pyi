@@ -10,6 +10,7 @@ from fragtrack.config import ReassemblyConfig
 from fragtrack.events import Datagram, DatagramRow, GivenUp, IcmpError
 from fragtrack.track_config import TrackConfig
 from fragtrack.verdicts import Connection, CtClass, Direction, Event, VerdictRow
+from fragtrack.zeek import ZeekRow
 
 __all__ = [
     "Batch",
@@ -202,7 +203,13 @@ class Tracker:
 @final
 class Follower:
     def __new__(
-        cls, config: TrackConfig, reassembly: ReassemblyConfig, *, verdicts: bool, events: bool
+        cls,
+        config: TrackConfig,
+        reassembly: ReassemblyConfig,
+        *,
+        verdicts: bool,
+        events: bool,
+        zeek: bool = False,
     ) -> Follower: ...
     def begin(self, name: str) -> None: ...
     def feed(
@@ -221,6 +228,7 @@ class Follower:
     def take_connections(self) -> Connections: ...
     def take_verdicts(self) -> Verdicts: ...
     def take_events(self) -> list[Event]: ...
+    def take_zeek(self) -> list[ZeekRow]: ...
     @property
     def damaged(self) -> tuple[str, int, str] | None: ...
     def summary(self) -> dict[str, Any]: ...

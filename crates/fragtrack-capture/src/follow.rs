@@ -6,10 +6,12 @@ mod sink;
 use fragtrack_core::config::{Checksum, Config};
 use fragtrack_core::engine::{Batch, Engine};
 use fragtrack_core::frame::{Frame, LinkType};
-use fragtrack_core::track::tracker::{Event, Record, Row, Tracker};
-use fragtrack_core::track::{self, Packet, Reason, Verdict, verdict::Why};
-use fragtrack_core::wire::{self, link};
 use fragtrack_core::prefetch;
+use fragtrack_core::track::packet::{View, view};
+use fragtrack_core::track::tracker::{Event, Record, Row, Tracker};
+use fragtrack_core::track::{self, Packet, Reason, verdict::Why};
+use fragtrack_core::wire::{self, Family, link};
+use fragtrack_core::zeek;
 
 use crate::damage::Damage;
 use crate::origin::Origins;
@@ -48,6 +50,8 @@ pub struct Tables {
     pub verdicts: bool,
     /// What the kernel would announce.
     pub events: bool,
+    /// Connections as Zeek sees them, too.
+    pub zeek: bool,
 }
 
 /// What a frame is, once it is decoded.
@@ -93,6 +97,7 @@ pub struct Follower {
     bytes: u64,
     damaged: Option<Damaged>,
     verdicts: Option<Verdicts>,
+    zeek: Option<zeek::Flows>,
     /// The packet being put together.
     scratch: Vec<u8>,
     /// Connections in the table at the end.
@@ -120,6 +125,7 @@ impl Follower {
             bytes: 0,
             damaged: None,
             verdicts: tables.verdicts.then(Verdicts::default),
+            zeek: tables.zeek.then(|| zeek::Flows::new(zeek::Config::default())),
             scratch: Vec::new(),
             open: Vec::new(),
         }
@@ -269,6 +275,9 @@ impl Follower {
         if let Some(verdicts) = &mut self.verdicts {
             verdicts.push(self.number, &verdict, &self.tracker);
         }
+        if let Some(flows) = &mut self.zeek {
+            see(flows, bytes, &staged.packet, frame.time);
+        }
     }
 
     /// A fragment: the datagram that it may complete is followed.
@@ -279,6 +288,7 @@ impl Follower {
         let mut whole = Whole {
             tracker: &mut self.tracker,
             verdicts: self.verdicts.as_mut(),
+            zeek: self.zeek.as_mut(),
             scratch: &mut self.scratch,
             bytes,
             zone: staged.zone,
@@ -303,6 +313,9 @@ impl Follower {
     pub fn finish(&mut self) {
         self.engine.flush(&[], &mut sink::Nothing);
         self.open = self.tracker.rows();
+        if let Some(flows) = &mut self.zeek {
+            flows.finish();
+        }
     }
 
     /// Connections that ended since the last call, in the order of their ending; after [`finish`](Self::finish) those in
@@ -321,6 +334,11 @@ impl Follower {
     /// What was announced since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.tracker.take_events()
+    }
+
+    /// Connections as Zeek sees them, that ended since the last call.
+    pub fn take_zeek(&mut self) -> Vec<zeek::Row> {
+        self.zeek.as_mut().map(zeek::Flows::take).unwrap_or_default()
     }
 
     /// The first damage in the last input begun.
@@ -362,10 +380,19 @@ fn ask(segment: &[u8], frame: &Frame) {
     (HEADERS..length).step_by(64).for_each(|at| prefetch::read(segment, start + at));
 }
 
-/// Follows a whole packet that is not staged.
-fn follow_now(tracker: &mut Tracker, bytes: &[u8], zone: u64, fragmented: bool, time: i64, number: u64) -> Verdict {
-    let mut packet = Packet::lost(Why::bare(Reason::Header));
-    tracker.stage(bytes, zone, &mut packet);
-    packet.fragmented = fragmented;
-    tracker.follow(&packet, bytes, time, number)
+/// Shows a packet to the other view.
+fn see(flows: &mut zeek::Flows, bytes: &[u8], packet: &Packet, time: i64) {
+    let Some(View { family, source, destination, protocol, total, length, transport }) = view(bytes) else { return };
+    let ip = zeek::Segment {
+        version: if family == Family::V4 { 4 } else { 6 },
+        src: source,
+        dst: destination,
+        protocol,
+        length: total as u32,
+        bad_checksum: packet.is_corrupt(),
+        ..zeek::Segment::default()
+    };
+    if let Some(segment) = zeek::Segment::read(ip, length as u32, transport) {
+        flows.see(&segment, time);
+    }
 }

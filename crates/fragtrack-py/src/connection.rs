@@ -5,6 +5,7 @@ use fragtrack_core::track::flow::bit;
 use fragtrack_core::track::tracker::{Event, Ports, Row};
 use fragtrack_core::track::verdict::{Direction, Events};
 use fragtrack_core::wire::Family;
+use fragtrack_core::zeek;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
@@ -143,4 +144,32 @@ pub(crate) const fn event_name(kind: u8) -> &'static str {
         Events::UPDATE => "update",
         _ => "destroy",
     }
+}
+
+/// A `fragtrack.zeek.ZeekRow`.
+pub(crate) fn zeek_row<'py>(py: Python<'py>, row: &zeek::Row) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let address = |number: u128| text(if row.version == 4 { Address::V4(number as u32) } else { Address::V6(number) });
+    let history = row.history.as_str();
+    let fields: [Bound<'py, PyAny>; 18] = [
+        row.ts.into_pyobject(py)?.into_any(),
+        row.uid.as_str().into_pyobject(py)?.into_any(),
+        address(row.orig_h).into_pyobject(py)?.into_any(),
+        row.orig_p.into_pyobject(py)?.into_any(),
+        address(row.resp_h).into_pyobject(py)?.into_any(),
+        row.resp_p.into_pyobject(py)?.into_any(),
+        row.proto().into_pyobject(py)?.into_any(),
+        row.duration.into_pyobject(py)?.into_any(),
+        row.orig_bytes.into_pyobject(py)?.into_any(),
+        row.resp_bytes.into_pyobject(py)?.into_any(),
+        row.conn_state.name().into_pyobject(py)?.into_any(),
+        row.missed_bytes.into_pyobject(py)?.into_any(),
+        (!history.is_empty()).then_some(history).into_pyobject(py)?.into_any(),
+        row.orig_pkts.into_pyobject(py)?.into_any(),
+        row.orig_ip_bytes.into_pyobject(py)?.into_any(),
+        row.resp_pkts.into_pyobject(py)?.into_any(),
+        row.resp_ip_bytes.into_pyobject(py)?.into_any(),
+        row.ip_proto.into_pyobject(py)?.into_any(),
+    ];
+    CLASS.import(py, "fragtrack.zeek", "ZeekRow")?.call1(PyTuple::new(py, fields)?)
 }

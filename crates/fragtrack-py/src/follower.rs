@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::buffer::Bytes;
-use crate::connection::{ZonesOf, event};
+use crate::connection::{ZonesOf, event, zeek_row};
 use crate::outcome::{counts, positive};
 use crate::rewriter::failed;
 use crate::tables::{Connections, Verdicts};
@@ -28,15 +28,21 @@ pub(crate) struct Follower {
 #[pymethods]
 impl Follower {
     #[new]
-    #[pyo3(signature = (config, reassembly, *, verdicts, events))]
-    fn new(config: &Bound<'_, PyAny>, reassembly: &Bound<'_, PyAny>, verdicts: bool, events: bool) -> PyResult<Self> {
+    #[pyo3(signature = (config, reassembly, *, verdicts, events, zeek = false))]
+    fn new(
+        config: &Bound<'_, PyAny>,
+        reassembly: &Bound<'_, PyAny>,
+        verdicts: bool,
+        events: bool,
+        zeek: bool,
+    ) -> PyResult<Self> {
         let (tracking, reassembly) = settings(config, reassembly)?;
         let zones = match config.getattr("zones")?.extract::<String>()?.as_str() {
             "vlan" => Zones::Vlan,
             "none" => Zones::None,
             other => return Err(PyValueError::new_err(format!("zones: unknown value {other:?}"))),
         };
-        let inner = follow::Follower::new(tracking, reassembly, zones, Tables { verdicts, events });
+        let inner = follow::Follower::new(tracking, reassembly, zones, Tables { verdicts, events, zeek });
         Ok(Self { inner, name: String::new(), stable: None })
     }
 
@@ -114,6 +120,13 @@ impl Follower {
         let events = self.inner.take_events();
         let events: Vec<_> = events.iter().map(|it| event(py, it, ZonesOf::Tags)).collect::<PyResult<_>>()?;
         PyList::new(py, events)
+    }
+
+    /// Gives the connections as Zeek sees them, that ended since the last call.
+    fn take_zeek<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = self.inner.take_zeek();
+        let rows: Vec<_> = rows.iter().map(|row| zeek_row(py, row)).collect::<PyResult<_>>()?;
+        PyList::new(py, rows)
     }
 
     /// The first damage in the last input begun: its name, offset of the record, what is wrong.

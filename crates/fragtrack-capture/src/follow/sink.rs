@@ -3,10 +3,12 @@
 use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
 use fragtrack_core::reason::Reason;
 use fragtrack_core::track::tracker::Tracker;
-use fragtrack_core::track::{Class, Verdict};
+use fragtrack_core::track::verdict::Why;
+use fragtrack_core::track::{self, Class, Packet};
+use fragtrack_core::zeek;
 
 use super::columns::Verdicts;
-use super::follow_now;
+use super::see;
 
 /// Takes nothing: datagrams that ran out are counted by the engine.
 pub(super) struct Nothing;
@@ -24,6 +26,7 @@ impl Sink for Nothing {
 pub(super) struct Whole<'a> {
     pub(super) tracker: &'a mut Tracker,
     pub(super) verdicts: Option<&'a mut Verdicts>,
+    pub(super) zeek: Option<&'a mut zeek::Flows>,
     pub(super) scratch: &'a mut Vec<u8>,
     /// The fragment, from its IP header on.
     pub(super) bytes: &'a [u8],
@@ -33,9 +36,17 @@ pub(super) struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    fn told(&mut self, verdict: &Verdict) {
+    /// Follows a packet that is not staged.
+    fn follow(&mut self, bytes: &[u8], fragmented: bool) {
+        let mut packet = Packet::lost(Why::bare(track::Reason::Header));
+        self.tracker.stage(bytes, self.zone, &mut packet);
+        packet.fragmented = fragmented;
+        let verdict = self.tracker.follow(&packet, bytes, self.time, self.number);
         if let Some(verdicts) = &mut self.verdicts {
-            verdicts.push(self.number, verdict, self.tracker);
+            verdicts.push(self.number, &verdict, self.tracker);
+        }
+        if let Some(flows) = &mut self.zeek {
+            see(flows, bytes, &packet, self.time);
         }
     }
 
@@ -47,15 +58,15 @@ impl Whole<'_> {
     }
 
     fn whole(&mut self) {
-        let verdict = follow_now(self.tracker, self.scratch, self.zone, true, self.time, self.number);
-        self.told(&verdict);
+        let packet = core::mem::take(self.scratch);
+        self.follow(&packet, true);
+        *self.scratch = packet;
     }
 }
 
 impl Sink for Whole<'_> {
     fn pass(&mut self, _at: usize) {
-        let verdict = follow_now(self.tracker, self.bytes, self.zone, false, self.time, self.number);
-        self.told(&verdict);
+        self.follow(self.bytes, false);
     }
 
     fn held(&mut self, _at: usize) {

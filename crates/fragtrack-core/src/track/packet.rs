@@ -89,6 +89,15 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Whether its checksum is wrong, as far as that was looked at.
+    #[must_use]
+    pub const fn is_corrupt(&self) -> bool {
+        matches!(
+            self.what,
+            What::Faulty(Why { reason: Reason::Checksum, .. }) | What::Lost(Why { reason: Reason::Checksum, .. })
+        )
+    }
+
     /// A packet that is lost.
     #[must_use]
     pub const fn lost(why: Why) -> Self {
@@ -111,6 +120,38 @@ struct Endpoint {
     high: u64,
     low: u64,
     port: u16,
+}
+
+/// What any view of connections needs of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// Family.
+    pub family: Family,
+    /// Source; an IPv4 address in the low 32 bits.
+    pub source: u128,
+    /// Destination.
+    pub destination: u128,
+    /// Protocol behind all extension headers.
+    pub protocol: u8,
+    /// Bytes of the whole packet, as the IP header says.
+    pub total: usize,
+    /// Bytes of the transport part, as the IP header says.
+    pub length: usize,
+    /// Captured bytes of the transport part.
+    pub transport: &'a [u8],
+}
+
+/// Looks at a packet; `None` if it has no transport part to look at.
+#[must_use]
+pub fn view(bytes: &[u8]) -> Option<View<'_>> {
+    let network = match bytes.first()? >> 4 {
+        4 => network4(bytes, false),
+        6 => network6(bytes),
+        _ => return None,
+    };
+    let Network { family, source, destination, protocol, total, length, transport, .. } = network.ok()?;
+    let wide = |(high, low): (u64, u64)| u128::from(high) << 64 | u128::from(low);
+    Some(View { family, source: wide(source), destination: wide(destination), protocol, total, length, transport })
 }
 
 /// Addresses of an IP packet, and where its transport header is.
