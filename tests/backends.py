@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 BACKENDS = ("reference", "native")
 
 HOMES = {
+    "Follower": "fragtrack.reference.follower",
     "Rewriter": "fragtrack.reference.rewriter",
     "Reassembler": "fragtrack.reference.reassembler",
+    "Tracker": "fragtrack.reference.track",
 }
 
 
@@ -40,4 +42,16 @@ def rewriter_class(backend: str) -> Callable[..., Any]:
 def reassembler_class(backend: str) -> Callable[..., Any]:
     """Give the Reassembler of a backend, or skip the test."""
     found: Callable[..., Any] = _module(backend, "Reassembler").Reassembler
+    return found
+
+
+def tracker_class(backend: str) -> Callable[..., Any]:
+    """Give the Tracker of a backend, or skip the test."""
+    found: Callable[..., Any] = _module(backend, "Tracker").Tracker
+    return found
+
+
+def follower_class(backend: str) -> Callable[..., Any]:
+    """Give the Follower of a backend, or skip the test."""
+    found: Callable[..., Any] = _module(backend, "Follower").Follower
     return found

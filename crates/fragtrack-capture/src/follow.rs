@@ -266,6 +266,7 @@ impl Follower {
         }
         self.engine.advance(segment, frame.time, &mut sink::Nothing);
         if staged.kind == Kind::Other {
+            self.tracker.pass_by(frame.time);
             return;
         }
         self.ip += 1;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 
-__all__ = ["checksum", "icmp_echo", "icmpv6_echo", "pattern", "udp"]
+__all__ = ["checksum", "icmp_echo", "icmpv6_echo", "pattern", "pseudo_header", "udp"]
 
 UDP, ICMPV6 = 17, 58
 SOURCE4, DESTINATION4 = "192.0.2.1", "198.51.100.2"
@@ -34,7 +34,7 @@ def pattern(length: int, letter: str = "A") -> bytes:
     return "".join(f"{letter}{at:06x}:" for at in range(0, length, 8)).encode()[:length]
 
 
-def _pseudo_header(src: str, dst: str, length: int, protocol: int) -> bytes:
+def pseudo_header(src: str, dst: str, length: int, protocol: int) -> bytes:
     """Build the pseudo header that UDP and ICMPv6 sum: RFC 768, RFC 8200 section 8.1."""
     source, destination = ipaddress.ip_address(src), ipaddress.ip_address(dst)
     if source.version == 4:
@@ -75,7 +75,7 @@ def udp(
     size = 8 + len(payload) if length is None else length
     head = struct.pack(">HHHH", sport, dport, size, 0)
     if checksum_value is None:
-        summed = _pseudo_header(src, dst, size & 0xFFFF, UDP) + head + payload
+        summed = pseudo_header(src, dst, size & 0xFFFF, UDP) + head + payload
         checksum_value = checksum(summed) or 0xFFFF
     return struct.pack(">HHHH", sport, dport, size, checksum_value) + payload
 
@@ -110,5 +110,5 @@ def icmpv6_echo(
     """
     kind = 129 if reply else 128
     bare = struct.pack(">BBHHH", kind, 0, 0, ident, sequence) + payload
-    value = checksum(_pseudo_header(src, dst, len(bare), ICMPV6) + bare) ^ bad
+    value = checksum(pseudo_header(src, dst, len(bare), ICMPV6) + bare) ^ bad
     return struct.pack(">BBHHH", kind, 0, value, ident, sequence) + payload

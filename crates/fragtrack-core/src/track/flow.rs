@@ -58,6 +58,8 @@ pub mod bit {
     pub const SWAPPED: u8 = 0x08;
     /// IPv6.
     pub const V6: u8 = 0x10;
+    /// SCTP: a packet changed the state before it turned out invalid; the next one announces that.
+    pub const UNANNOUNCED: u8 = 0x20;
 }
 
 /// One connection. Other protocols than TCP keep what they need in the places that TCP uses: see the methods.
@@ -224,6 +226,13 @@ impl Flow {
     #[inline(always)]
     pub const fn set_last(&mut self, kind: Kind, direction: Direction) {
         self.last = kind as u8 | (direction as u8) << 7;
+    }
+
+    /// TCP: forgets all that was remembered of segments.
+    pub const fn forget_last(&mut self) {
+        self.last = Kind::None as u8;
+        (self.last_seq, self.last_ack, self.last_end) = (0, 0, 0);
+        (self.last_window, self.last_scale, self.last_flags, self.retrans) = (0, 0, 0, 0);
     }
 
     /// Remembers the direction only.

@@ -317,14 +317,16 @@ impl Decoder {
     #[inline(never)]
     fn wrong_checksum(&self, network: &Network<'_>, field: usize, pseudo: u64, sum: u64) -> Option<Why> {
         let found = be16(network.transport, field)?;
-        // What a sender leaves to its card is the sum of the pseudo header, before segmentation without a length.
+        // What a sender leaves to its card is the sum of the pseudo header, before segmentation without a length; or
+        // nothing.
         let without = pseudo.wrapping_sub(network.length as u64);
-        if self.checksum == Checksum::Offload && (fold(pseudo) == found || fold(without) == found) {
+        let left = found == 0 || fold(pseudo) == found || fold(without) == found;
+        if left && self.checksum == Checksum::Offload && network.protocol != ICMPV6 {
             return None;
         }
         let bare = pseudo.wrapping_add(sum).wrapping_add(u64::from(!found));
         let right = match !fold(bare) {
-            0 if network.protocol != TCP => 0xffff,
+            0 if matches!(network.protocol, UDP | UDP_LITE) => 0xffff,
             right => right,
         };
         Some(Why::new(Reason::Checksum, u32::from(found), u32::from(right)))

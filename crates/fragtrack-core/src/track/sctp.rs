@@ -111,7 +111,7 @@ fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk> {
 }
 
 /// Which chunk cannot stand where it does (`do_basic_checks`), or which kinds there are, as bits.
-fn basic(bytes: &[u8]) -> Result<u32, Why> {
+fn basic(bytes: &[u8], cut: bool) -> Result<u32, Why> {
     let mut kinds = 0u32;
     let mut alone = false;
     let mut count = 0usize;
@@ -126,7 +126,11 @@ fn basic(bytes: &[u8]) -> Result<u32, Why> {
         }
         count = count.saturating_add(1);
     }
-    if count == 0 { Err(Why::new(Reason::Chunk, 0, HEADER as u32)) } else { Ok(kinds) }
+    match count {
+        0 if cut => Err(Why::new(Reason::Short, bytes.len() as u32, (HEADER + CHUNK) as u32)),
+        0 => Err(Why::new(Reason::Chunk, 0, HEADER as u32)),
+        _ => Ok(kinds),
+    }
 }
 
 const fn has(kinds: u32, kind: u8) -> bool {
@@ -163,7 +167,9 @@ fn open(flow: &mut Flow, bytes: &[u8], tag: u32, kinds: u32) -> Result<(), Why> 
                 flow.set_vtag(Direction::Reply, tag);
             }
             HEARTBEAT => flow.set_vtag(Direction::Original, tag),
-            _ => flow.set_vtag(Direction::Reply, tag),
+            // Its answer carries its tag (RFC 9260 section 8.4).
+            SHUTDOWN_ACK => flow.set_vtag(Direction::Reply, tag),
+            _ => {}
         }
     }
     Ok(())
@@ -176,33 +182,35 @@ enum Step {
     Skip,
 }
 
-/// A packet of an association (`nf_conntrack_sctp_packet`). `bytes` start at the SCTP header. `fresh`: the first.
+/// A packet of an association (`nf_conntrack_sctp_packet`). `bytes` start at the SCTP header; `cut`: not all were
+/// captured. `fresh`: the first.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn handle(
     flow: &mut Flow,
     direction: Direction,
-    bytes: &[u8],
+    (bytes, cut): (&[u8], bool),
     fresh: bool,
     config: &Config,
     now: i64,
     length: u32,
 ) -> Handled {
-    match judge(flow, direction, bytes, fresh) {
+    match judge(flow, direction, (bytes, cut), fresh) {
         Err(why) => Handled::Invalid(why),
-        Ok((changed, true, _)) => Handled::Unrefreshed { changed },
-        Ok((changed, false, state)) => {
+        Ok((true, _)) => Handled::Unrefreshed { changed: false },
+        Ok((false, state)) => {
             let timeout = config.timeouts.sctp.get(usize::from(state)).copied().unwrap_or(0);
             refresh(flow, direction, length, now, timeout);
-            Handled::Accepted { changed, note: None }
+            Handled::Accepted { changed: false, note: None }
         }
     }
 }
 
-/// Whether something changed, whether the timer stays, and the last state.
-fn judge(flow: &mut Flow, direction: Direction, bytes: &[u8], fresh: bool) -> Result<(bool, bool, u8), Why> {
+/// Whether the timer stays, and the last state. What the state was before a chunk turned out invalid is not brought
+/// back ([`bit::UNANNOUNCED`]).
+fn judge(flow: &mut Flow, direction: Direction, (bytes, cut): (&[u8], bool), fresh: bool) -> Result<(bool, u8), Why> {
     /// Chunks with rules of their own for the tag.
     const OWN_RULES: [u8; 7] = [INIT, SHUTDOWN_COMPLETE, COOKIE_ECHO, ABORT, SHUTDOWN_ACK, HEARTBEAT, HEARTBEAT_ACK];
-    let kinds = basic(bytes)?;
+    let kinds = basic(bytes, cut)?;
     let tag = be32(bytes, 4).unwrap_or(0);
     if fresh {
         open(flow, bytes, tag, kinds)?;
@@ -211,7 +219,7 @@ fn judge(flow: &mut Flow, direction: Direction, bytes: &[u8], fresh: bool) -> Re
     if !OWN_RULES.iter().any(|kind| has(kinds, *kind)) && tag != right {
         return Err(Why::new(Reason::Vtag, tag, right));
     }
-    let (mut changed, mut unrefreshed, mut state) = (false, false, 0);
+    let (mut unrefreshed, mut state) = (false, 0);
     for chunk in chunks(bytes) {
         match step(flow, direction, bytes, &chunk, (tag, kinds), (fresh, &mut unrefreshed))? {
             Step::Skip => {}
@@ -219,7 +227,7 @@ fn judge(flow: &mut Flow, direction: Direction, bytes: &[u8], fresh: bool) -> Re
                 state = next;
                 if flow.state != next {
                     flow.state = next;
-                    changed = true;
+                    flow.bits |= bit::UNANNOUNCED;
                     if next == ES {
                         flow.bits |= bit::ASSURED;
                     }
@@ -227,7 +235,7 @@ fn judge(flow: &mut Flow, direction: Direction, bytes: &[u8], fresh: bool) -> Re
             }
         }
     }
-    Ok((changed, unrefreshed, state))
+    Ok((unrefreshed, state))
 }
 
 fn step(
@@ -290,10 +298,13 @@ fn step(
         let peer = flow.vtag(direction.other());
         let (mine, other) = (flow.init(direction), flow.init(direction.other()));
         if chunk.kind == INIT {
-            if mine && other {
-                flow.set_init(direction.other(), false);
+            // One that tells what is known already is stale, or not true.
+            if fresh || theirs != peer {
+                if mine && other {
+                    flow.set_init(direction.other(), false);
+                }
+                flow.set_init(direction, true);
             }
-            flow.set_init(direction, true);
             // A repeated INIT does not keep the entry.
             *unrefreshed |= next == CL && old == CL && !fresh;
         } else {

@@ -184,6 +184,7 @@ pub fn handle(
             }
             note = Some(Why::new(Reason::Resynchronized, kind as u32, old as u32));
             pick_up(flow, direction, segment);
+            flow.forget_last();
             State::Established
         }
         Cell::Ignore => match answers_ignored_syn(flow, direction, segment) {

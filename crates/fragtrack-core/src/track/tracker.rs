@@ -133,6 +133,12 @@ impl Tracker {
         verdict
     }
 
+    /// A frame that is nobody's: time passes.
+    #[inline(always)]
+    pub fn pass_by(&mut self, time: i64) {
+        self.pass_time(time);
+    }
+
     /// A fragment that waits or was refused: time passes, and it is counted.
     pub fn see_fragment(&mut self, class: Class, time: i64) {
         self.pass_time(time);
@@ -212,6 +218,10 @@ impl Tracker {
                 return self.begin(packet, bytes, time, frame, events, Some(why));
             }
         };
+        if flow.has(bit::UNANNOUNCED) {
+            flow.bits &= !bit::UNANNOUNCED;
+            changed = true;
+        }
         if direction == Direction::Reply && !answered {
             flow.bits |= bit::SEEN_REPLY;
             changed = true;
@@ -258,6 +268,7 @@ impl Tracker {
             return refuse(Why::new(Reason::Chain, chain as u32, CHAIN as u32));
         }
         flow.fragments = u32::from(packet.fragmented);
+        flow.bits &= !bit::UNANNOUNCED;
         self.number = self.number.wrapping_add(1);
         flow.number = self.number as u32;
         let look = self.next_look(&flow);
@@ -345,11 +356,6 @@ impl Tracker {
         }
         self.now = self.now.max(time.min(LATEST));
         self.sweep();
-        // Those that run out within this second stand in the next one.
-        let next = self.timers.second().saturating_add(1);
-        let over = |flow: &Flow| flow.deadline <= self.now;
-        let late = self.timers.at(next).filter(|slot| self.flows.at(*slot).is_some_and(over)).collect();
-        self.expire_all(late);
     }
 
     /// Ends what has run out.
@@ -368,6 +374,12 @@ impl Tracker {
             self.timers.add(*slot, look);
         }
         self.due = due;
+        // Those that run out later within this second stand in the next one.
+        let next = self.timers.second().saturating_add(1);
+        let late = |flow: &Flow| flow.deadline <= self.now;
+        over.extend(self.timers.at(next).filter(|slot| self.flows.at(*slot).is_some_and(late)));
+        over.sort_unstable();
+        over.dedup();
         self.expire_all(over);
         if core::mem::take(&mut self.squeeze) {
             self.squeeze_out();
@@ -551,8 +563,9 @@ fn handle(
         What::Sctp(at, transport) => {
             let (at, transport) = (*at as usize, *transport as usize);
             let bytes = bytes.get(at..).unwrap_or(&[]);
+            let cut = bytes.len() < transport;
             let bytes = bytes.get(..transport).unwrap_or(bytes);
-            sctp::handle(flow, direction, bytes, fresh, config, now, length)
+            sctp::handle(flow, direction, (bytes, cut && transport >= 16), fresh, config, now, length)
         }
         What::Query(kind) => {
             let family = packet.key.family;

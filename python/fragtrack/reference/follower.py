@@ -1,0 +1,240 @@
+"""Captures in, connections and verdicts out.
+
+Every packet moves the clock to its time first, whatever it holds. A frame that holds no IP has no
+verdict. Frame numbers count the packets of an input from 1; connections and fragments live on from
+one input to the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fragtrack.reference.capture import Input
+from fragtrack.reference.link import NotIpError, decode
+from fragtrack.reference.record import NO_PACKET, Record
+from fragtrack.reference.track.entries import Cause
+from fragtrack.reference.track.table import Connections, VerdictRow, Verdicts
+from fragtrack.reference.track.tracker import Tracker
+
+if TYPE_CHECKING:
+    from fragtrack.config import ReassemblyConfig
+    from fragtrack.reference.link import Decoded
+    from fragtrack.track_config import TrackConfig
+    from fragtrack.verdicts import Event, Verdict
+
+__all__ = ["Follower"]
+
+BUDGET = 1 << 20
+FREE = 128  # bytes around a frame in its record that cost nothing to hold
+
+
+class Follower:
+    """Follows the connections of captures.
+
+    Parameters
+    ----------
+    config
+        How to follow them.
+    reassembly
+        How to put fragments together.
+    verdicts
+        Whether packets are told of, see `take_verdicts`.
+    events
+        Whether events are told of, see `take_events`.
+
+    Notes
+    -----
+    For each input: `begin`, `feed` until all is consumed, `end`. Then `finish`.
+    """
+
+    def __init__(
+        self, config: TrackConfig, reassembly: ReassemblyConfig, *, verdicts: bool, events: bool
+    ) -> None:
+        self._tracker = Tracker(config, reassembly, vlans=True)
+        self._by_vlan = config.zones == "vlan"
+        self._verdicts: list[VerdictRow] | None = [] if verdicts else None
+        self._events: list[Event] | None = [] if events else None
+        self._finished = False
+        self._input = Input("")
+        self._number = 0
+        self._damaged: tuple[str, int, str] | None = None
+        self._packets = 0
+        self._bytes = 0
+        self._ip = 0
+        self._fragments = {4: 0, 6: 0}
+
+    # ------------------------------------------------------------------------------ input
+
+    def begin(self, name: str) -> None:
+        """Begin an input; its frames are numbered from 1."""
+        self._damaged = None
+        self._input = Input(name)
+        self._number = 0
+
+    def feed(
+        self,
+        buffer: bytes | bytearray | memoryview,
+        start: int,
+        stop: int,
+        *,
+        final: bool,
+        stable: bool,
+        base: int = 0,
+        budget: int = BUDGET,
+    ) -> int:
+        """Process the whole records in ``buffer[start:stop]``.
+
+        Parameters
+        ----------
+        buffer
+            Bytes of the input; index 0 stands at offset `base` of the file.
+        start, stop
+            Where to begin, and how far the bytes are there.
+        final
+            No more will come: a record that is not whole is damage.
+        stable
+            The buffer stays as it is. This implementation copies what it holds, and does not care.
+        base
+            Offset in the file.
+        budget
+            Return early, at a record's end, once so many bytes are consumed.
+
+        Returns
+        -------
+        int
+            Where to go on: the end of the last record processed, or `stop` if nothing behind it
+            can be read.
+
+        Raises
+        ------
+        CaptureError
+            If the input is empty or no capture.
+        """
+        del stable
+        at = start
+        with memoryview(buffer) as view:
+            while at - start < budget:
+                with view[at:stop] as data:
+                    record = self._input.read(data, base + at, final=final)
+                if record is None:
+                    break
+                self._take(record, base + at)
+                self._bytes += len(record.data)
+                at += len(record.data)
+        if self._input.damage is None:
+            return at
+        self._note_damage(*self._input.damage)
+        return stop
+
+    def end(self) -> None:
+        """End the input; what it left open may go on in the next one."""
+        self._input = Input("")
+
+    def finish(self) -> None:
+        """End everything: open fragments are given up, connections in the table become rows."""
+        self._tracker.flush()
+        self._finished = True
+
+    # ----------------------------------------------------------------------------- results
+
+    def take_connections(self) -> Connections:
+        """Give the connections that ended since the last call, in the order of their ending.
+
+        After `finish` also those still in the table, once, in the order of creation.
+        """
+        rows = self._tracker.take_ended().rows()
+        if self._finished:
+            self._finished = False
+            rows += self._tracker.connections().rows()
+        return Connections(rows)
+
+    def take_verdicts(self) -> Verdicts:
+        """Give the verdicts since the last call, one for each frame that holds IP."""
+        rows = self._verdicts or []
+        if self._verdicts is not None:
+            self._verdicts = []
+        return Verdicts(rows)
+
+    def take_events(self) -> list[Event]:
+        """Give the events since the last call, in order."""
+        events = self._events or []
+        if self._events is not None:
+            self._events = []
+        return events
+
+    @property
+    def damaged(self) -> tuple[str, int, str] | None:
+        """The first damage in the last input begun: its name, the offset, what is wrong."""
+        return self._damaged
+
+    def summary(self) -> dict[str, object]:
+        """Give counts: of packets, bytes, fragments, datagrams, connections, classes, reasons."""
+        fragments = self._tracker.fragments
+        datagrams = {name: fragments[name] for name in ("complete", "incomplete")}
+        return {
+            "packets": self._packets,
+            "bytes": self._bytes,
+            "ip": self._ip,
+            "fragments": {"ipv4": self._fragments[4], "ipv6": self._fragments[6]},
+            "datagrams": datagrams,
+            "orphans": self._tracker.orphans,
+            "connections": self._tracker.made,
+            "open": len(self._tracker),
+            "classes": self._tracker.classes,
+            "reasons": self._tracker.reasons,
+            "counters": self._tracker.counters,
+        }
+
+    def check(self) -> None:
+        """Assert the invariant of the tracker, from scratch."""
+        self._tracker.check()
+
+    # ---------------------------------------------------------------------------- one record
+
+    def _note_damage(self, offset: int, why: str) -> None:
+        if self._damaged is None:
+            self._damaged = self._input.name, offset, why
+
+    def _take(self, record: Record, offset: int) -> None:
+        if record.damage is not None:
+            self._note_damage(offset, record.damage)
+        if record.link == NO_PACKET:
+            return
+        self._packets += 1
+        self._number += 1
+        frame = record.frame
+        try:
+            place = decode(record.link, frame)
+        except NotIpError:
+            self._tracker.pass_by(record.time)
+        else:
+            self._packet(record, place, frame[place.offset :])
+        events = self._tracker.take_events()
+        if self._events is not None:
+            self._events += events
+
+    def _packet(self, record: Record, place: Decoded, packet: bytes) -> None:
+        self._ip += 1
+        before = self._tracker.fragments["seen"]
+        verdict = self._tracker.handle(
+            packet,
+            Cause(record.time, self._number),
+            place.domain if self._by_vlan else 0,
+            cost=record.captured + max(0, len(record.data) - record.captured - FREE),
+        )
+        self._fragments[place.version] += self._tracker.fragments["seen"] - before
+        if self._verdicts is not None:
+            self._verdicts.append(_row(self._number, verdict))
+
+
+def _row(number: int, verdict: Verdict) -> VerdictRow:
+    return VerdictRow(
+        number,
+        verdict.connection,
+        verdict.ct_class,
+        verdict.direction,
+        verdict.state,
+        verdict.reason,
+        verdict.got,
+        verdict.bound,
+    )
