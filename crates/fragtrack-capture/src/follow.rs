@@ -7,9 +7,9 @@ use fragtrack_core::config::{Checksum, Config};
 use fragtrack_core::engine::{Batch, Engine};
 use fragtrack_core::frame::{Frame, LinkType};
 use fragtrack_core::prefetch;
-use fragtrack_core::track::packet::{View, view};
+use fragtrack_core::track::packet::{self, View, view};
 use fragtrack_core::track::tracker::{Event, Record, Row, Tracker};
-use fragtrack_core::track::{self, Packet, Reason, verdict::Why};
+use fragtrack_core::track::{self, Packet, Reason, Verdict, verdict::Why};
 use fragtrack_core::wire::{self, Family, link};
 use fragtrack_core::zeek;
 
@@ -277,7 +277,7 @@ impl Follower {
             verdicts.push(self.number, &verdict, &self.tracker);
         }
         if let Some(flows) = &mut self.zeek {
-            see(flows, bytes, &staged.packet, frame.time);
+            see(flows, bytes, &verdict, frame.time);
         }
     }
 
@@ -381,8 +381,11 @@ fn ask(segment: &[u8], frame: &Frame) {
     (HEADERS..length).step_by(64).for_each(|at| prefetch::read(segment, start + at));
 }
 
+/// Protocols whose checksums Zeek looks at.
+const SUMMED: [u8; 4] = [packet::ICMP, packet::TCP, packet::UDP, packet::ICMPV6];
+
 /// Shows a packet to the other view.
-fn see(flows: &mut zeek::Flows, bytes: &[u8], packet: &Packet, time: i64) {
+fn see(flows: &mut zeek::Flows, bytes: &[u8], verdict: &Verdict, time: i64) {
     let Some(View { family, source, destination, protocol, total, length, transport }) = view(bytes) else { return };
     let ip = zeek::Segment {
         version: if family == Family::V4 { 4 } else { 6 },
@@ -390,7 +393,7 @@ fn see(flows: &mut zeek::Flows, bytes: &[u8], packet: &Packet, time: i64) {
         dst: destination,
         protocol,
         length: total as u32,
-        bad_checksum: packet.is_corrupt(),
+        bad_checksum: verdict.why.is_some_and(|why| why.reason == Reason::Checksum) && SUMMED.contains(&protocol),
         ..zeek::Segment::default()
     };
     if let Some(segment) = zeek::Segment::read(ip, length as u32, transport) {

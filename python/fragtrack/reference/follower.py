@@ -13,18 +13,24 @@ from fragtrack.reference.capture import Input
 from fragtrack.reference.link import NotIpError, decode
 from fragtrack.reference.record import NO_PACKET, Record
 from fragtrack.reference.track.entries import Cause
+from fragtrack.reference.track.finding import Finding
+from fragtrack.reference.track.packet import decode as read_packet
 from fragtrack.reference.track.table import Connections, VerdictRow, Verdicts
 from fragtrack.reference.track.tracker import Tracker
+from fragtrack.reference.zeek import ZeekFlows
+from fragtrack.reference.zeek.segment import read as read_segment
 
 if TYPE_CHECKING:
     from fragtrack.config import ReassemblyConfig
     from fragtrack.reference.link import Decoded
     from fragtrack.track_config import TrackConfig
     from fragtrack.verdicts import Event, Verdict
+    from fragtrack.zeek import ZeekRow
 
 __all__ = ["Follower"]
 
 BUDGET = 1 << 20
+SUMMED = frozenset((1, 6, 17, 58))  # ICMP, TCP, UDP, ICMPv6: Zeek looks at their checksums
 FREE = 128  # bytes around a frame in its record that cost nothing to hold
 
 
@@ -41,6 +47,8 @@ class Follower:
         Whether packets are told of, see `take_verdicts`.
     events
         Whether events are told of, see `take_events`.
+    zeek
+        Whether connections are also followed as Zeek sees them, see `take_zeek`.
 
     Notes
     -----
@@ -48,9 +56,17 @@ class Follower:
     """
 
     def __init__(
-        self, config: TrackConfig, reassembly: ReassemblyConfig, *, verdicts: bool, events: bool
+        self,
+        config: TrackConfig,
+        reassembly: ReassemblyConfig,
+        *,
+        verdicts: bool,
+        events: bool,
+        zeek: bool = False,
     ) -> None:
-        self._tracker = Tracker(config, reassembly, vlans=True)
+        self._zeek = ZeekFlows() if zeek else None
+        watch = self._see if zeek else None
+        self._tracker = Tracker(config, reassembly, vlans=True, watch=watch)
         self._by_vlan = config.zones == "vlan"
         self._verdicts: list[VerdictRow] | None = [] if verdicts else None
         self._events: list[Event] | None = [] if events else None
@@ -133,6 +149,8 @@ class Follower:
     def finish(self) -> None:
         """End everything: open fragments are given up, connections in the table become rows."""
         self._tracker.flush()
+        if self._zeek is not None:
+            self._zeek.finish()
         self._finished = True
 
     # ----------------------------------------------------------------------------- results
@@ -161,6 +179,10 @@ class Follower:
         if self._events is not None:
             self._events = []
         return events
+
+    def take_zeek(self) -> list[ZeekRow]:
+        """Give the connections as Zeek sees them, that ended since the last call."""
+        return [] if self._zeek is None else self._zeek.take()
 
     @property
     def damaged(self) -> tuple[str, int, str] | None:
@@ -225,6 +247,24 @@ class Follower:
         self._fragments[place.version] += self._tracker.fragments["seen"] - before
         if self._verdicts is not None:
             self._verdicts.append(_row(self._number, verdict))
+
+    def _see(self, data: bytes, verdict: Verdict, time: int) -> None:
+        """Show a whole packet to the other view."""
+        packet = read_packet(data, verify=False)
+        if self._zeek is None or isinstance(packet, Finding):
+            return
+        segment = read_segment(
+            packet.family,
+            packet.src,
+            packet.dst,
+            packet.protocol,
+            length=packet.length,
+            size=packet.size,
+            transport=packet.transport,
+            bad_checksum=verdict.reason == "checksum" and packet.protocol in SUMMED,
+        )
+        if segment is not None:
+            self._zeek.see(segment, time)
 
 
 def _row(number: int, verdict: Verdict) -> VerdictRow:

@@ -46,7 +46,7 @@ impl Whole<'_> {
             verdicts.push(self.number, &verdict, self.tracker);
         }
         if let Some(flows) = &mut self.zeek {
-            see(flows, bytes, &packet, self.time);
+            see(flows, bytes, &verdict, self.time);
         }
     }
 

@@ -89,15 +89,6 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Whether its checksum is wrong, as far as that was looked at.
-    #[must_use]
-    pub const fn is_corrupt(&self) -> bool {
-        matches!(
-            self.what,
-            What::Faulty(Why { reason: Reason::Checksum, .. }) | What::Lost(Why { reason: Reason::Checksum, .. })
-        )
-    }
-
     /// A packet that is lost.
     #[must_use]
     pub const fn lost(why: Why) -> Self {

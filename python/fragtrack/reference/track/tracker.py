@@ -23,6 +23,7 @@ from fragtrack.reference.track.table import Connections
 from fragtrack.verdicts import DIRECTIONS, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Literal
 
     from fragtrack.config import ReassemblyConfig
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from fragtrack.reference.track.key import Tuple
     from fragtrack.track_config import TrackConfig
     from fragtrack.verdicts import CtClass, Event
+
+    Watch = Callable[[bytes, Verdict, int], None]
 
 
 class Arrival(NamedTuple):
@@ -64,6 +67,8 @@ class Tracker:
         How fragments are put together, in front of tracking; its `path` is always ``netfilter``.
     vlans : bool
         Zones are VLAN tags of frames, and rows show them so.
+    watch : callable or None
+        Called with the bytes of each whole packet, its verdict and its time stamp (ns).
 
     Notes
     -----
@@ -71,9 +76,15 @@ class Tracker:
     """
 
     def __init__(
-        self, config: TrackConfig, reassembly: ReassemblyConfig, *, vlans: bool = False
+        self,
+        config: TrackConfig,
+        reassembly: ReassemblyConfig,
+        *,
+        vlans: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self._config = config
+        self._watch = watch
         self._verify = reassembly.verify_checksum
         self._reassembler = Reassembler(replace(reassembly, path="netfilter"))
         self._entries = Entries(config, vlans=vlans)
@@ -228,6 +239,13 @@ class Tracker:
     # -- one packet ----------------------------------------------------------
 
     def _read(self, data: bytes, cause: Cause, zone: int, *, fragmented: bool = False) -> Verdict:
+        """Read a packet, track it, and show it to whoever watches."""
+        verdict = self._track_bytes(data, cause, zone, fragmented=fragmented)
+        if self._watch is not None:
+            self._watch(data, verdict, cause.time)
+        return verdict
+
+    def _track_bytes(self, data: bytes, cause: Cause, zone: int, *, fragmented: bool) -> Verdict:
         """Read a packet, and track it (``nf_conntrack_in``)."""
         packet = decode(data, verify=self._verify and not fragmented)
         if isinstance(packet, Finding):
