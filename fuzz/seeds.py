@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from random import Random
 
+import talks
 import wrap
+
+from fragtrack.testing import ethernet, pcap
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT / "examples", ROOT / "tests" / "data", ROOT.parent / "shared" / "captures")
@@ -27,7 +30,15 @@ def captures() -> list[bytes]:
         if path.suffix in (".pcap", ".pcapng") and path.stat().st_size <= LONGEST
     ]
     drawn = [wrap.capture(Random(seed), 6 + seed % 20) for seed in range(DRAWN)]
-    return [path.read_bytes() for path in files] + [data for data in drawn if len(data) <= LONGEST]
+    told = [conversation(Random(seed)) for seed in range(DRAWN)]
+    fitting = [data for data in (*drawn, *told) if len(data) <= LONGEST]
+    return [path.read_bytes() for path in files] + fitting
+
+
+def conversation(random: Random) -> bytes:
+    """Give a capture of a few conversations, a frame every ten milliseconds."""
+    packets = [packet for packet in talks.packets(random, 30) if packet]
+    return pcap([(at * 10_000_000, ethernet(packet)) for at, packet in enumerate(packets)])
 
 
 def main() -> None:

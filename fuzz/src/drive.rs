@@ -1,4 +1,5 @@
-//! One input through the rewriter, twice: as a mapping and as a stream. What must hold is checked.
+//! One input through the rewriter, twice: as a mapping and as a stream. What must hold is checked. Then the same
+//! through the follower.
 
 use fragtrack_capture::rewrite::{Buffer, Failure, Incomplete, Rewriter, Row, Rows};
 use fragtrack_capture::{Input, Origins, Output, Pause, Reader, Tail};
@@ -6,8 +7,8 @@ use fragtrack_core::config::{Checksum, Config, CostModel, Duplicates, Extent, Pa
 use fragtrack_core::frame::LinkType;
 use fragtrack_core::stats::Totals;
 
-use crate::memory;
 use crate::random::Random;
+use crate::{follow, memory};
 
 /// Bytes of an input before its capture: the settings.
 pub const SETTINGS: usize = 8;
@@ -90,6 +91,7 @@ pub fn run(input: &[u8]) -> std::result::Result<(), String> {
     if settings.output.is_some() && mapped.error.is_none() {
         reread(&mapped)?;
     }
+    follow::run(u64::from_le_bytes(*number), &settings.config, capture)?;
     let used = memory::peak().saturating_sub(before);
     if used > ROOM + ROOM_PER_BYTE * capture.len() {
         return Err(format!("{used} bytes in use for an input of {}", capture.len()));

@@ -1,4 +1,4 @@
-//! Coverage-guided fuzzing of reader, engine and writer, in one process.
+//! Coverage-guided fuzzing of reader, engine, writer and tracker, in one process.
 //!
 //! `fragtrack-fuzz SECONDS CORPUS ARTIFACTS [SEED]` mutates what lies in the folder CORPUS, and
 //! adds what goes new ways; `fragtrack-fuzz FILE...` replays. An input is 8 bytes of settings, then
@@ -7,6 +7,7 @@
 
 mod coverage;
 mod drive;
+mod follow;
 mod memory;
 mod mutate;
 mod random;
