@@ -133,7 +133,9 @@ class Rule(NamedTuple):
 
 RULES: Final[dict[TrackReason, Rule]] = {
     TrackReason.header: Rule(
-        "invalid", "no sound IP header", "the IP header cannot be: {got} of {bound} bytes"
+        "invalid",
+        "no sound IP header",
+        "the IP header cannot be, or is cut short ({got} bytes captured, {bound} needed)",
     ),
     TrackReason.fragment: Rule(
         "invalid",
@@ -304,7 +306,7 @@ RULES: Final[dict[TrackReason, Rule]] = {
     TrackReason.resynchronized: Rule(
         "accepted",
         "packets are missing from the capture here; windows were learned anew (gap_tolerant)",
-        "resynchronized after a gap: {got} is not within {bound}",
+        "resynchronized after a gap (compared: {got} and {bound})",
     ),
     TrackReason.invalid_noted: Rule(
         "invalid",

@@ -6,6 +6,7 @@ mod batch;
 mod buffer;
 mod config;
 mod connection;
+mod domain;
 mod follower;
 mod outcome;
 mod reassembler;

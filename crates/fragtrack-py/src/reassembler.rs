@@ -2,12 +2,11 @@
 
 use fragtrack_core::engine::Batch as Frames;
 use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
-use fragtrack_core::frag::queue::DOMAIN;
 use fragtrack_core::icmp::IcmpError;
 use fragtrack_core::reason::Reason;
 use fragtrack_core::wire::{Family, ipv4, ipv6};
 use fragtrack_core::{Engine, Frame, LinkType};
-use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -15,6 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::batch::{Batch, Columns};
 use crate::buffer::Bytes;
 use crate::config;
+use crate::domain::Domain;
 use crate::outcome::{Kind, Lost, Outcome, Whole, counts, error, positive};
 
 /// Takes the events of one packet.
@@ -89,8 +89,8 @@ impl Reassembler {
     }
 
     /// Takes one packet, from its IP header on.
-    #[pyo3(signature = (packet, time_ns, domain = 0))]
-    fn push<'py>(&mut self, packet: &Bound<'py, PyAny>, time_ns: i64, domain: u64) -> PyResult<Bound<'py, Outcome>> {
+    #[pyo3(signature = (packet, time_ns, domain = Domain(0)))]
+    fn push<'py>(&mut self, packet: &Bound<'py, PyAny>, time_ns: i64, domain: Domain) -> PyResult<Bound<'py, Outcome>> {
         let py = packet.py();
         if let Ok(bytes) = packet.cast::<PyBytes>() {
             return self.push_bytes(py, bytes.as_bytes(), Some(bytes), time_ns, domain);
@@ -104,7 +104,7 @@ impl Reassembler {
     }
 
     /// Takes many packets of one buffer; see `fragtrack.Reassembler.push_batch`.
-    #[pyo3(signature = (buffer, offsets, lengths, times_ns, *, domain = 0))]
+    #[pyo3(signature = (buffer, offsets, lengths, times_ns, *, domain = Domain(0)))]
     fn push_batch(
         &mut self,
         py: Python<'_>,
@@ -112,15 +112,14 @@ impl Reassembler {
         offsets: &Bound<'_, PyAny>,
         lengths: &Bound<'_, PyAny>,
         times_ns: &Bound<'_, PyAny>,
-        domain: u64,
+        domain: Domain,
     ) -> PyResult<Batch> {
-        check_domain(domain)?;
         let bytes = Bytes::of(buffer)?;
         let columns = Columns::read(py, offsets, lengths, times_ns, bytes.as_slice().len())?;
         let first = self.pushed + 1;
         self.pushed += columns.len() as u64;
         let engine = &mut self.engine;
-        let taken = py.detach(|| columns.run(engine, bytes.as_slice(), first, domain));
+        let taken = py.detach(|| columns.run(engine, bytes.as_slice(), first, domain.0));
         Ok(Batch::new(bytes, taken))
     }
 
@@ -175,14 +174,6 @@ impl Reassembler {
     }
 }
 
-/// A domain shares its word with the IPv4 protocol.
-fn check_domain(domain: u64) -> PyResult<()> {
-    if domain > DOMAIN {
-        return Err(PyValueError::new_err(format!("domain: {domain} is not below 2**56")));
-    }
-    Ok(())
-}
-
 impl Reassembler {
     fn push_bytes<'py>(
         &mut self,
@@ -190,15 +181,14 @@ impl Reassembler {
         bytes: &[u8],
         object: Option<&Bound<'py, PyBytes>>,
         time: i64,
-        domain: u64,
+        domain: Domain,
     ) -> PyResult<Bound<'py, Outcome>> {
         let length = u32::try_from(bytes.len()).map_err(|_| PyTypeError::new_err("a packet of 4 GiB"))?;
-        check_domain(domain)?;
         self.pushed += 1;
         let frame = Frame { start: 0, time, record: length, captured: length, head: 0, link: LinkType(101) };
         let batch = Frames { segment: bytes, frames: &[frame], first: self.pushed, origin: 0, transient: true };
         let mut one = One::new(time);
-        self.engine.push(batch, domain, &mut one);
+        self.engine.push(batch, domain.0, &mut one);
         self.engine.settle(bytes);
         if one.kind == Kind::Held && one.lost.is_empty() {
             static HELD: PyOnceLock<Py<Outcome>> = PyOnceLock::new();

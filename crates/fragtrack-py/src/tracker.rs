@@ -3,7 +3,6 @@
 use fragtrack_core::config::{Checksum as HeaderChecksum, Config};
 use fragtrack_core::engine::Batch;
 use fragtrack_core::event::{Atomic, Datagram, GivenUp, Sink};
-use fragtrack_core::frag::queue::DOMAIN;
 use fragtrack_core::reason::Reason as Lost;
 use fragtrack_core::track::flow::bit;
 use fragtrack_core::track::packet::TCP;
@@ -12,12 +11,13 @@ use fragtrack_core::track::tracker::{Record, state_name};
 use fragtrack_core::track::verdict::{Class, Direction, Events, Why};
 use fragtrack_core::track::{self, Packet, Reason, Tracker as Core};
 use fragtrack_core::{Engine, Frame, LinkType, wire};
-use pyo3::exceptions::{PyAssertionError, PyValueError};
+use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::buffer::Bytes;
 use crate::connection::{ZonesOf, event, event_name};
+use crate::domain::Domain;
 use crate::outcome::{counts, positive};
 use crate::tables::Connections;
 use crate::{config, track_config};
@@ -192,16 +192,13 @@ impl Tracker {
     }
 
     /// Takes one packet, from its IP header on.
-    #[pyo3(signature = (packet, time_ns, zone = 0))]
-    fn push(&mut self, packet: &Bound<'_, PyAny>, time_ns: i64, zone: u64) -> PyResult<Verdict> {
-        if zone & !DOMAIN != 0 {
-            return Err(PyValueError::new_err(format!("zone: {zone} is not below 2**56")));
-        }
+    #[pyo3(signature = (packet, time_ns, zone = Domain(0)))]
+    fn push(&mut self, packet: &Bound<'_, PyAny>, time_ns: i64, zone: Domain) -> PyResult<Verdict> {
         if let Ok(bytes) = packet.cast::<PyBytes>() {
-            return Ok(self.take(bytes.as_bytes(), time_ns, zone));
+            return Ok(self.take(bytes.as_bytes(), time_ns, zone.0));
         }
         let copy = Bytes::of(packet)?.copy(packet.py())?;
-        Ok(self.take(&copy, time_ns, zone))
+        Ok(self.take(&copy, time_ns, zone.0))
     }
 
     /// Lets time pass; what runs out ends.

@@ -114,6 +114,18 @@ pub struct Flow {
     pub number: u32,
 }
 
+/// Both sides with their flags, to look at and to change.
+pub struct Ends<'a> {
+    /// Who sends.
+    pub sender: &'a mut Side,
+    /// The other one.
+    pub receiver: &'a mut Side,
+    /// Flags of the sender.
+    pub sent: &'a mut u8,
+    /// Flags of the receiver.
+    pub received: &'a mut u8,
+}
+
 /// A pair as (the one of `direction`, the other one).
 #[inline(always)]
 const fn ordered<T: Copy>([original, reply]: [T; 2], direction: Direction) -> (T, T) {
@@ -176,6 +188,16 @@ impl Flow {
             Direction::Original => [sides.0, sides.1],
             Direction::Reply => [sides.1, sides.0],
         };
+    }
+
+    /// Both sides, seen from who sends.
+    #[inline(always)]
+    pub const fn ends(&mut self, sender: Direction) -> Ends<'_> {
+        let ([a, b], [x, y]) = (&mut self.sides, &mut self.flags);
+        match sender {
+            Direction::Original => Ends { sender: a, receiver: b, sent: x, received: y },
+            Direction::Reply => Ends { sender: b, receiver: a, sent: y, received: x },
+        }
     }
 
     /// The flags: sender, receiver.

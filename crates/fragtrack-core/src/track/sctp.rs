@@ -200,7 +200,7 @@ pub(super) fn handle(
         Ok((false, state)) => {
             let timeout = config.timeouts.sctp.get(usize::from(state)).copied().unwrap_or(0);
             refresh(flow, direction, length, now, timeout);
-            Handled::Accepted { changed: false, note: None }
+            Handled::Accepted { changed: false }
         }
     }
 }

@@ -71,16 +71,43 @@ impl Kind {
     }
 }
 
-/// What the options of a segment say. Options that were not there at all are not the same as none of interest: they
-/// leave what is known as it is (`tcp_options`).
+/// What the options of a segment say, in a byte. Options that were not there at all are not the same as none of
+/// interest: they leave what is known as it is (`tcp_options`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Options {
+pub struct Options(u8);
+
+impl Options {
+    const THERE: u8 = 1;
+    const SCALED: u8 = 2;
+    const SACK_PERMITTED: u8 = 4;
+    /// Place of the window scale.
+    const SCALE: u32 = 4;
+
     /// There are options.
-    pub there: bool,
+    #[inline(always)]
+    #[must_use]
+    pub const fn there(self) -> bool {
+        self.0 & Self::THERE != 0
+    }
+
     /// Window scale, at most 14.
-    pub scale: Option<u8>,
+    #[inline(always)]
+    #[must_use]
+    pub const fn scale(self) -> Option<u8> {
+        if self.0 & Self::SCALED == 0 { None } else { Some(self.0 >> Self::SCALE) }
+    }
+
     /// Selective acknowledgments are permitted (RFC 2018).
-    pub sack_permitted: bool,
+    #[inline(always)]
+    #[must_use]
+    pub const fn sack_permitted(self) -> bool {
+        self.0 & Self::SACK_PERMITTED != 0
+    }
+
+    const fn set_scale(&mut self, scale: u8) {
+        let scale = if scale > MOST_SCALE { MOST_SCALE } else { scale };
+        self.0 = self.0 & 0x0f | Self::SCALED | scale << Self::SCALE;
+    }
 }
 
 /// One segment.
@@ -106,16 +133,8 @@ pub struct Segment {
 
 impl Segment {
     /// Before reading.
-    pub const NONE: Self = Self {
-        seq: 0,
-        ack: 0,
-        end: 0,
-        sack: 0,
-        window: 0,
-        flags: 0,
-        kind: Kind::None,
-        options: Options { there: false, scale: None, sack_permitted: false },
-    };
+    pub const NONE: Self =
+        Self { seq: 0, ack: 0, end: 0, sack: 0, window: 0, flags: 0, kind: Kind::None, options: Options(0) };
 
     /// Whether a flag is set.
     #[inline(always)]
@@ -164,15 +183,13 @@ pub fn read(bytes: &[u8], length: usize, verify: impl FnOnce() -> Option<Why>) -
     let payload = length.wrapping_sub(header) as u32;
     let end = seq.wrapping_add(payload).wrapping_add(syn_fin);
     let window = u16::from_be_bytes([w0, w1]);
-    let mut segment =
-        Segment { seq, ack, end, sack: ack, window, flags, kind: Kind::of(flags), options: Options::default() };
-    if header > HEADER {
-        segment.options.there = true;
+    let (options, sack) = if header > HEADER {
         // What was not captured of them is as if it were malformed.
-        let options = bytes.get(HEADER..header.min(bytes.len())).unwrap_or(&[]);
-        read_options(options, &mut segment);
-    }
-    Ok(segment)
+        read_options(bytes.get(HEADER..header.min(bytes.len())).unwrap_or(&[]), ack)
+    } else {
+        (Options(0), ack)
+    };
+    Ok(Segment { seq, ack, end, sack, window, flags, kind: Kind::of(flags), options })
 }
 
 const END: u8 = 0;
@@ -184,39 +201,34 @@ const SACK: u8 = 5;
 const TIME_STAMP: u32 = 0x0101_080a;
 const TIME_STAMP_LENGTH: usize = 12;
 
+/// What the options say, and the highest number acknowledged with them.
 #[inline(always)]
-fn read_options(options: &[u8], segment: &mut Segment) {
+fn read_options(options: &[u8], ack: u32) -> (Options, u32) {
     if options.len() == TIME_STAMP_LENGTH && be32(options, 0) == Some(TIME_STAMP) {
-        return;
+        return (Options(Options::THERE), ack);
     }
-    read_all_options(options, segment);
+    read_all_options(options, ack)
 }
 
 /// Walks the options until one is malformed (`tcp_options`, `tcp_sack`).
 #[inline(never)]
-fn read_all_options(mut rest: &[u8], segment: &mut Segment) {
-    let mut sacked = false;
+fn read_all_options(mut rest: &[u8], ack: u32) -> (Options, u32) {
+    let (mut options, mut sack, mut sacked) = (Options(Options::THERE), ack, false);
     while let [kind, behind @ ..] = rest {
         match *kind {
-            END => return,
+            END => break,
             NOP => rest = behind,
             kind => {
                 let size = behind.first().map_or(0, |size| usize::from(*size));
-                let Some(option) = rest.get(..size) else { return };
-                if size < 2 {
-                    return;
-                }
+                let Some(option) = rest.get(..size).filter(|_| size >= 2) else { break };
                 match (kind, size) {
-                    (SCALE, 3) => segment.options.scale = option.get(2).map(|scale| (*scale).min(MOST_SCALE)),
-                    (SACK_PERMITTED, 2) => segment.options.sack_permitted = true,
+                    (SCALE, 3) => options.set_scale(option.get(2).copied().unwrap_or(0)),
+                    (SACK_PERMITTED, 2) => options.0 |= Options::SACK_PERMITTED,
                     (SACK, 10..) if !sacked && (size - 2).is_multiple_of(8) => {
                         // Only the first such option counts.
                         sacked = true;
                         for block in option.get(2..).unwrap_or(&[]).chunks_exact(8) {
-                            let edge = be32(block, 4).unwrap_or(segment.sack);
-                            if after(edge, segment.sack) {
-                                segment.sack = edge;
-                            }
+                            sack = be32(block, 4).filter(|edge| after(*edge, sack)).unwrap_or(sack);
                         }
                     }
                     _ => {}
@@ -225,6 +237,7 @@ fn read_all_options(mut rest: &[u8], segment: &mut Segment) {
             }
         }
     }
+    (options, sack)
 }
 
 /// Whether `a` comes before `b`, modulo 2^32.

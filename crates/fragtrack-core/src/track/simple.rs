@@ -10,8 +10,13 @@ pub enum Handled {
     Accepted {
         /// The state or a flag changed.
         changed: bool,
-        /// Something odd about it.
-        note: Option<Why>,
+    },
+    /// The same, and there is something odd about it.
+    Noted {
+        /// The state or a flag changed.
+        changed: bool,
+        /// What.
+        note: Why,
     },
     /// Accepted, but neither timer nor counts.
     Unrefreshed {
@@ -28,8 +33,8 @@ pub enum Handled {
     Repeat(Why),
 }
 
-const ACCEPTED: Handled = Handled::Accepted { changed: false, note: None };
-const CHANGED: Handled = Handled::Accepted { changed: true, note: None };
+const ACCEPTED: Handled = Handled::Accepted { changed: false };
+const CHANGED: Handled = Handled::Accepted { changed: true };
 
 /// How long UDP has to go on until it is a stream, nanoseconds.
 const STREAM: i64 = 2_000_000_000;

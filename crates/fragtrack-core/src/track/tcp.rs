@@ -273,11 +273,11 @@ fn ignore(flow: &mut Flow, direction: Direction, segment: &Segment, old: State) 
     flow.last_window = segment.window;
     if kind == Kind::Syn && direction == Direction::Original {
         (flow.last_flags, flow.last_scale) = (0, 0);
-        if let Some(scale) = segment.options.scale {
+        if let Some(scale) = segment.options.scale() {
             flow.last_flags |= flag::WINDOW_SCALE;
             flow.last_scale = scale;
         }
-        if segment.options.sack_permitted {
+        if segment.options.sack_permitted() {
             flow.last_flags |= flag::SACK_PERMITTED;
         }
         if old == State::LastAck {
@@ -407,7 +407,10 @@ fn accept(
     }
     flow.count(direction, length);
     flow.deadline = now.saturating_add(timeout);
-    Handled::Accepted { changed, note }
+    match note {
+        None => Handled::Accepted { changed },
+        Some(note) => Handled::Noted { changed, note },
+    }
 }
 
 /// Remembers an invalid FIN or RST; a second one, of the other side, cuts a long timeout (`nf_tcp_handle_invalid`).

@@ -66,6 +66,8 @@ pub struct Tracker {
     timers: Timers,
     /// Highest time seen.
     now: i64,
+    /// When the second begins that is swept next.
+    turn: i64,
     begun: bool,
     /// Number of the connection made last.
     number: u64,
@@ -86,7 +88,8 @@ impl Tracker {
             decoder: Decoder::new(config.hash_key, config.checksum, header_checksum),
             flows: Flows::new(config.hash_key, config.max),
             timers: Timers::default(),
-            now: 0,
+            now: i64::MIN,
+            turn: i64::MIN,
             begun: false,
             number: 0,
             totals: Totals::default(),
@@ -196,7 +199,8 @@ impl Tracker {
         }
         let handled = handle(flow, direction, packet, bytes, false, config, now);
         let (mut changed, why) = match handled {
-            Handled::Accepted { changed, note } => (changed, note),
+            Handled::Accepted { changed } => (changed, None),
+            Handled::Noted { changed, note } => (changed, Some(note)),
             Handled::Unrefreshed { changed } => (changed, None),
             Handled::Ignored(why) => (false, Some(why)),
             Handled::Invalid(why) => {
@@ -255,7 +259,8 @@ impl Tracker {
         let mut flow = Flow::new(&packet.key, packet.swapped, time);
         let handled = handle(&mut flow, Direction::Original, packet, bytes, true, &self.config, self.now);
         let note = match handled {
-            Handled::Accepted { note, .. } => note,
+            Handled::Accepted { .. } => None,
+            Handled::Noted { note, .. } => Some(note),
             Handled::Invalid(why) => return refuse(why),
             Handled::Ignored(why) | Handled::Kill(why) | Handled::Repeat(why) => Some(why),
             Handled::Unrefreshed { .. } => None,
@@ -335,27 +340,34 @@ impl Tracker {
     #[inline(always)]
     fn pass_time(&mut self, time: i64) {
         let time = time.min(LATEST);
-        if time > self.now || !self.begun {
-            if !self.begun {
-                self.begun = true;
-                self.timers.begin(time.div_euclid(SECOND));
-            }
+        if time > self.now {
             self.now = time;
             // In this second nothing was swept yet.
-            if time.div_euclid(SECOND) > self.timers.second() {
-                self.sweep();
+            if time >= self.turn {
+                self.turn_second();
             }
+        }
+    }
+
+    /// Another second, or the first one.
+    #[inline(never)]
+    fn turn_second(&mut self) {
+        let second = self.now.div_euclid(SECOND);
+        self.turn = second.saturating_add(1).saturating_mul(SECOND);
+        if core::mem::replace(&mut self.begun, true) {
+            self.sweep();
+        } else {
+            self.timers.begin(second);
         }
     }
 
     /// Time passes without a packet.
     pub fn advance(&mut self, time: i64) {
-        if !self.begun {
-            self.pass_time(time);
-            return;
+        let begun = self.begun;
+        self.pass_time(time);
+        if begun {
+            self.sweep();
         }
-        self.now = self.now.max(time.min(LATEST));
-        self.sweep();
     }
 
     /// Ends what has run out.

@@ -1,7 +1,7 @@
 //! Whether the numbers of a segment are within the window (`tcp_in_window`).
 
 use super::config::Config;
-use super::flow::{Flow, Side, flag};
+use super::flow::{Ends, Flow, flag};
 use super::segment::{ACK, Kind, RST, SYN, Segment, after, before};
 use super::tcp::State;
 use super::verdict::{Direction, Reason, Why};
@@ -25,42 +25,20 @@ struct Numbers {
     sack: u32,
 }
 
-/// Sender and receiver with their flags, taken out of the flow and put back at once.
-struct Ends {
-    sender: Side,
-    receiver: Side,
-    sent: u8,
-    received: u8,
-}
-
-impl Ends {
-    #[inline(always)]
-    const fn of(flow: &Flow, direction: Direction) -> Self {
-        let ((sender, receiver), (sent, received)) = (flow.sides(direction), flow.flags(direction));
-        Self { sender, receiver, sent, received }
-    }
-
-    #[inline(always)]
-    const fn store(&self, flow: &mut Flow, direction: Direction) {
-        flow.set_sides(direction, (self.sender, self.receiver));
-        flow.set_flags(direction, (self.sent, self.received));
-    }
-}
-
 /// Takes the options of a SYN over (`tcp_options`). A SYN without any leaves what is known as it is.
 pub(super) fn note_options(flow: &mut Flow, sender: Direction, segment: &Segment) {
-    if !segment.options.there {
+    if !segment.options.there() {
         return;
     }
     let (mut sent, received) = flow.flags(sender);
     sent &= flag::BE_LIBERAL;
-    if segment.options.scale.is_some() {
+    if segment.options.scale().is_some() {
         sent |= flag::WINDOW_SCALE;
     }
-    if segment.options.sack_permitted {
+    if segment.options.sack_permitted() {
         sent |= flag::SACK_PERMITTED;
     }
-    flow.set_scale(sender, segment.options.scale.unwrap_or(0));
+    flow.set_scale(sender, segment.options.scale().unwrap_or(0));
     flow.set_flags(sender, (sent, received));
 }
 
@@ -97,102 +75,111 @@ fn learn(flow: &mut Flow, direction: Direction, segment: &Segment, sack: u32) {
 /// Judges a segment, and takes over what it tells if it is accepted.
 #[inline(always)]
 pub(super) fn judge(flow: &mut Flow, direction: Direction, segment: &Segment, config: &Config) -> Judged {
-    let (sender, _) = flow.sides(direction);
-    let (_, received) = flow.flags(direction);
-    let sack = if received & flag::SACK_PERMITTED != 0 { segment.sack } else { segment.ack };
-    if sender.maxwin == 0 {
-        if segment.has(SYN) {
-            begin(flow, direction, segment);
-            if !segment.has(ACK) {
-                return Judged::Accept; // both sides open
-            }
-        } else {
-            learn(flow, direction, segment, sack);
-        }
-    } else if segment.has(SYN)
-        && after(segment.end, sender.end)
-        && matches!(State::from_number(flow.state), State::SynSent | State::SynRecv)
-    {
-        begin(flow, direction, segment);
-        if direction == Direction::Reply && !segment.has(ACK) {
-            return Judged::Accept;
-        }
+    let Ends { sender, received, .. } = flow.ends(direction);
+    let sack = if *received & flag::SACK_PERMITTED != 0 { segment.sack } else { segment.ack };
+    let unseen = sender.maxwin == 0;
+    if (unseen || segment.has(SYN)) && introduce(flow, direction, segment, sack, unseen) {
+        return Judged::Accept; // both sides open
     }
-    let mut ends = Ends::of(flow, direction);
+    let state = flow.tcp();
+    let scale = if segment.has(SYN) { 0 } else { flow.scale(direction) };
+    let mut ends = flow.ends(direction);
     let mut numbers = Numbers { seq: segment.seq, end: segment.end, ack: segment.ack, sack };
     // Without an acknowledgment, it is as if everything were acknowledged; some stacks set ACK in a RST with 0.
     if !segment.has(ACK) || (segment.has(RST) && segment.ack == 0) {
         (numbers.ack, numbers.sack) = (ends.receiver.end, ends.receiver.end);
     }
     // In answer to a SYN.
-    if segment.has(RST) && segment.seq == 0 && State::from_number(flow.state) == State::SynSent {
+    if segment.has(RST) && segment.seq == 0 && state == State::SynSent {
         (numbers.seq, numbers.end) = (ends.sender.end, ends.sender.end);
     }
-    if let Some(failed) = outside(&mut ends, &numbers, config.pre_6_1) {
-        ends.store(flow, direction);
-        return if config.tcp_be_liberal || ends.sent & flag::BE_LIBERAL != 0 { Judged::Accept } else { failed };
+    if !inside(&ends, &numbers) {
+        let failed = outside(&mut ends, &numbers, config.pre_6_1);
+        let liberal = config.tcp_be_liberal || *ends.sent & flag::BE_LIBERAL != 0;
+        return if liberal { Judged::Accept } else { failed };
     }
-    let mut window = u32::from(segment.window);
-    if !segment.has(SYN) {
-        window <<= flow.scale(direction);
-    }
-    take_over(&mut ends, segment, &numbers, window);
-    ends.store(flow, direction);
+    take_over(&mut ends, segment, &numbers, u32::from(segment.window) << scale);
     if segment.kind == Kind::Ack {
         count_repeats(flow, direction, segment, &numbers);
     }
     Judged::Accept
 }
 
-/// Which bound of [`Side`] does not hold, if any.
+/// A SYN, or the first segment of a sender: what is known of it begins. Whether there is nothing more to judge.
+#[inline(never)]
+fn introduce(flow: &mut Flow, direction: Direction, segment: &Segment, sack: u32, unseen: bool) -> bool {
+    if unseen && !segment.has(SYN) {
+        learn(flow, direction, segment, sack);
+        return false;
+    }
+    let again =
+        after(segment.end, flow.sides(direction).0.end) && matches!(flow.tcp(), State::SynSent | State::SynRecv);
+    if !unseen && !again {
+        return false;
+    }
+    begin(flow, direction, segment);
+    !segment.has(ACK) && (unseen || direction == Direction::Reply)
+}
+
+/// Whether all four bounds of [`Side`] hold.
 #[inline(always)]
-fn outside(ends: &mut Ends, numbers: &Numbers, strict: bool) -> Option<Judged> {
+fn inside(ends: &Ends<'_>, numbers: &Numbers) -> bool {
     let Ends { sender, receiver, .. } = ends;
     let Numbers { seq, end, sack, .. } = *numbers;
     let ack_floor = receiver.end.wrapping_sub(ACK_WINDOW.max(sender.maxwin));
     let data_floor = sender.end.wrapping_sub(receiver.maxwin);
-    let acks_enough = !before(sack, ack_floor);
+    !after(seq, sender.maxend)
+        & (receiver.maxwin == 0 || !before(end, data_floor))
+        & !after(sack, receiver.end)
+        & !before(sack, ack_floor)
+}
+
+/// Which bound of [`Side`] does not hold, in the kernel's order.
+#[inline(never)]
+fn outside(ends: &mut Ends<'_>, numbers: &Numbers, strict: bool) -> Judged {
+    let Ends { sender, receiver, sent, .. } = ends;
+    let Numbers { seq, end, sack, .. } = *numbers;
+    let ack_floor = receiver.end.wrapping_sub(ACK_WINDOW.max(sender.maxwin));
+    let data_floor = sender.end.wrapping_sub(receiver.maxwin);
     // 1.
     if after(seq, sender.maxend) {
         let over = end.wrapping_sub(sender.maxend).wrapping_add(1);
         let in_window = receiver.maxwin != 0 && !before(end, data_floor);
-        if in_window && acks_enough && over <= receiver.maxwin && !after(sack, receiver.end) {
+        let acknowledges = !before(sack, ack_floor) && !after(sack, receiver.end);
+        if in_window && acknowledges && over <= receiver.maxwin {
             // A little too much: the receiver may well take it, and will acknowledge it then.
-            let why = Why::new(Reason::Overshoot, over, receiver.maxwin);
             sender.end = end;
-            ends.sent |= flag::DATA_UNACKNOWLEDGED;
-            return Some(Judged::Ignore(why));
+            **sent |= flag::DATA_UNACKNOWLEDGED;
+            return Judged::Ignore(Why::new(Reason::Overshoot, over, receiver.maxwin));
         }
-        return Some(Judged::Invalid(Why::new(Reason::SeqAbove, seq, sender.maxend)));
+        return Judged::Invalid(Why::new(Reason::SeqAbove, seq, sender.maxend));
     }
     // 3.
     if after(sack, receiver.end) {
-        return Some(Judged::Invalid(Why::new(Reason::AckAbove, sack, receiver.end)));
+        return Judged::Invalid(Why::new(Reason::AckAbove, sack, receiver.end));
     }
     // 2. and 4.
     let below = if receiver.maxwin != 0 && before(end, data_floor) {
         Why::new(Reason::SeqBelow, end, data_floor)
-    } else if !acks_enough {
-        Why::new(Reason::AckBelow, sack, ack_floor)
     } else {
-        return None;
+        Why::new(Reason::AckBelow, sack, ack_floor)
     };
-    Some(if strict { Judged::Invalid(below) } else { Judged::Ignore(below) })
+    if strict { Judged::Invalid(below) } else { Judged::Ignore(below) }
 }
 
 /// What an accepted segment tells about both sides.
 #[inline(always)]
-fn take_over(ends: &mut Ends, segment: &Segment, numbers: &Numbers, window: u32) {
+fn take_over(ends: &mut Ends<'_>, segment: &Segment, numbers: &Numbers, window: u32) {
     let Ends { sender, receiver, sent, received } = ends;
     let Numbers { end, ack, sack, .. } = *numbers;
     sender.maxwin = sender.maxwin.max(window.wrapping_add(sack.wrapping_sub(ack)));
     if after(end, sender.end) {
         sender.end = end;
-        *sent |= flag::DATA_UNACKNOWLEDGED;
+        **sent |= flag::DATA_UNACKNOWLEDGED;
     }
-    if segment.has(ACK) && (*sent & flag::MAXACK_SET == 0 || after(ack, sender.maxack)) {
+    if segment.has(ACK) && (**sent & flag::MAXACK_SET == 0 || after(ack, sender.maxack)) {
         sender.maxack = ack;
-        *sent |= flag::MAXACK_SET;
+        **sent |= flag::MAXACK_SET;
     }
     if receiver.maxwin != 0 && after(end, sender.maxend) {
         receiver.maxwin = receiver.maxwin.wrapping_add(end.wrapping_sub(sender.maxend));
@@ -203,7 +190,7 @@ fn take_over(ends: &mut Ends, segment: &Segment, numbers: &Numbers, window: u32)
         receiver.maxend = allowed.wrapping_add(u32::from(window == 0));
     }
     if ack == receiver.end {
-        *received &= !flag::DATA_UNACKNOWLEDGED;
+        **received &= !flag::DATA_UNACKNOWLEDGED;
     }
 }
 
