@@ -36,13 +36,13 @@ cases = Cases()
 
 @cases
 def header_cut() -> Case:
-    return Case([whole()[:12]], "invalid - - header", 12, 20, "12 of 20 bytes")
+    return Case([whole()[:12]], "invalid - - header", 12, 20, "12 bytes captured, 20 needed")
 
 
 @cases
 def header_cut_ipv6() -> Case:
     packet = ip(udp(b"", **ends(6)), UDP, 6)[:39]
-    return Case([packet], "invalid - - header", 39, 40, "39 of 40 bytes")
+    return Case([packet], "invalid - - header", 39, 40, "39 bytes captured, 40 needed")
 
 
 @cases
