@@ -9,7 +9,10 @@ use fragtrack_core::frame::{Frame, LinkType};
 use fragtrack_core::prefetch;
 use fragtrack_core::track::packet::{self, View, view};
 use fragtrack_core::track::tracker::{Event, Record, Row, Tracker};
-use fragtrack_core::track::{self, Packet, Reason, Verdict, verdict::Why};
+use fragtrack_core::track::{
+    self, Packet, Reason, Verdict,
+    verdict::{End, Why},
+};
 use fragtrack_core::wire::{self, Family, link};
 use fragtrack_core::zeek;
 
@@ -100,8 +103,9 @@ pub struct Follower {
     zeek: Option<zeek::Flows>,
     /// The packet being put together.
     scratch: Vec<u8>,
-    /// Connections in the table at the end.
+    /// Connections in the table at the end, and how they stand.
     open: Vec<Row>,
+    standing: [u64; End::ALL.len()],
 }
 
 impl Follower {
@@ -128,6 +132,7 @@ impl Follower {
             zeek: tables.zeek.then(|| zeek::Flows::new(zeek::Config::default())),
             scratch: Vec::new(),
             open: Vec::new(),
+            standing: [0; 5],
         }
     }
 
@@ -314,6 +319,7 @@ impl Follower {
     pub fn finish(&mut self) {
         self.engine.flush(&[], &mut sink::Nothing);
         self.open = self.tracker.rows();
+        self.standing = End::ALL.map(|end| self.open.iter().filter(|row| row.end == end).count() as u64);
         if let Some(flows) = &mut self.zeek {
             flows.finish();
         }
@@ -352,6 +358,12 @@ impl Follower {
     #[must_use]
     pub const fn packets(&self) -> (u64, u64) {
         (self.packets, self.ip)
+    }
+
+    /// Connections by how they ended; after [`finish`](Self::finish) those in the table, too, by how they stand.
+    pub fn ends(&self) -> impl Iterator<Item = (End, u64)> {
+        let totals = self.tracker.totals();
+        End::ALL.into_iter().zip(self.standing).map(|(end, standing)| (end, totals.ended(end) + standing))
     }
 
     /// Bytes of files read.

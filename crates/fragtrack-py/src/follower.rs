@@ -152,6 +152,12 @@ impl Follower {
         summary.set_item("connections", tracker.made())?;
         summary.set_item("open", tracker.len())?;
         let totals = tracker.totals();
+        summary.set_item("ends", positive(py, self.inner.ends().map(|(end, count)| (end.name(), count)))?)?;
+        let protocols = PyDict::new(py);
+        for (number, count) in totals.protocols() {
+            protocols.set_item(number, count)?;
+        }
+        summary.set_item("protocols", protocols)?;
         let classes = [
             Class::New,
             Class::Established,

@@ -7,6 +7,7 @@ one input to the next.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fragtrack.reference.capture import Input
@@ -71,6 +72,7 @@ class Follower:
         self._verdicts: list[VerdictRow] | None = [] if verdicts else None
         self._events: list[Event] | None = [] if events else None
         self._finished = False
+        self._standing: Counter[str] = Counter()
         self._input = Input("")
         self._number = 0
         self._damaged: tuple[str, int, str] | None = None
@@ -152,6 +154,7 @@ class Follower:
         if self._zeek is not None:
             self._zeek.finish()
         self._finished = True
+        self._standing = Counter(row.end for row in self._tracker.connections().rows())
 
     # ----------------------------------------------------------------------------- results
 
@@ -202,6 +205,8 @@ class Follower:
             "orphans": self._tracker.orphans,
             "connections": self._tracker.made,
             "open": len(self._tracker),
+            "ends": dict(self._standing + Counter(self._tracker.ends)),
+            "protocols": self._tracker.protocols,
             "classes": self._tracker.classes,
             "reasons": self._tracker.reasons,
             "counters": self._tracker.counters,

@@ -1,6 +1,6 @@
 //! What a tracker counts.
 
-use super::verdict::{Class, Reason, Verdict};
+use super::verdict::{Class, End, Reason, Verdict};
 
 /// Counters as in the kernel's `net/stat/nf_conntrack`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,11 +36,20 @@ pub struct Totals {
     pub counters: Counters,
     classes: [u64; Class::NAMES.len()],
     reasons: [u64; Reason::ALL.len() + 1],
+    ends: [u64; End::ALL.len()],
+    protocols: Box<[u64; 256]>,
 }
 
 impl Default for Totals {
     fn default() -> Self {
-        Self { packets: 0, counters: Counters::default(), classes: [0; 7], reasons: [0; 40] }
+        Self {
+            packets: 0,
+            counters: Counters::default(),
+            classes: [0; 7],
+            reasons: [0; 40],
+            ends: [0; 5],
+            protocols: Box::new([0; 256]),
+        }
     }
 }
 
@@ -67,6 +76,31 @@ impl Totals {
         if let Some(count) = self.classes.get_mut(class as usize) {
             *count = count.wrapping_add(1);
         }
+    }
+
+    /// Counts a new connection.
+    pub(super) fn see_made(&mut self, protocol: u8) {
+        if let Some(count) = self.protocols.get_mut(usize::from(protocol)) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// Counts a connection that ended.
+    pub(super) fn see_end(&mut self, end: End) {
+        if let Some(count) = self.ends.get_mut(end as usize) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// Connections made, by protocol; those above 0.
+    pub fn protocols(&self) -> impl Iterator<Item = (u8, u64)> {
+        (0u8..=255).zip(self.protocols.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+
+    /// Connections that ended so.
+    #[must_use]
+    pub fn ended(&self, end: End) -> u64 {
+        self.ends.get(end as usize).copied().unwrap_or(0)
     }
 
     /// Packets of a class.

@@ -276,6 +276,7 @@ impl Tracker {
         flow.bits &= !bit::UNANNOUNCED;
         self.number = self.number.wrapping_add(1);
         flow.number = self.number as u32;
+        self.totals.see_made(flow.protocol);
         let look = self.next_look(&flow);
         let slot = self.flows.insert(flow, &packet.key, packet.hash);
         self.timers.add(slot, look);
@@ -435,6 +436,7 @@ impl Tracker {
                 self.events.push(Event { kind: Events::DESTROY, time, frame, row });
             }
         }
+        self.totals.see_end(end);
         self.timers.remove(slot);
         self.flows.remove(slot);
         let counters = &mut self.totals.counters;

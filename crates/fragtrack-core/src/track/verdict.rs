@@ -281,6 +281,9 @@ pub enum End {
 }
 
 impl End {
+    /// Every one, by code.
+    pub const ALL: [Self; 5] = [Self::Open, Self::Closed, Self::Reset, Self::Timeout, Self::EarlyDrop];
+
     /// The name used in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {

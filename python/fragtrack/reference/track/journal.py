@@ -36,6 +36,8 @@ class Journal:
         self.counters = dict.fromkeys(COUNTERS, 0)
         self.reasons = dict.fromkeys(TrackReason, 0)
         self.classes: dict[str, int] = {}
+        self.protocols: dict[int, int] = {}
+        self.ends: dict[str, int] = {}
         self._events: list[Event] = []
         self._ended: list[Connection] = []
 
@@ -66,8 +68,11 @@ class Journal:
     ) -> None:
         """Record an event (``nf_conntrack_event``)."""
         self._events.append(Event(kind, time, frame, row))
-        if kind == "destroy":
+        if kind == "new":
+            self.protocols[row.protocol] = self.protocols.get(row.protocol, 0) + 1
+        elif kind == "destroy":
             self._ended.append(row)
+            self.ends[row.end] = self.ends.get(row.end, 0) + 1
             self.count("delete")
 
     def take_events(self) -> list[Event]:

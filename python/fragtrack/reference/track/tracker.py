@@ -197,6 +197,16 @@ class Tracker:
         return dict(self._entries.journal.classes)
 
     @property
+    def protocols(self) -> dict[int, int]:
+        """Connections made, by protocol; those that occurred."""
+        return dict(sorted(self._entries.journal.protocols.items()))
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """Connections that ended, by how; those that occurred."""
+        return dict(self._entries.journal.ends)
+
+    @property
     def fragments(self) -> dict[str, int]:
         """Fragments `seen`; datagrams that became `complete`, and that stayed `incomplete`."""
         return dict(self._fragments)
