@@ -8,7 +8,8 @@ use fragtrack_core::engine::{Batch, Engine};
 use fragtrack_core::frame::{Frame, LinkType};
 use fragtrack_core::prefetch;
 use fragtrack_core::track::packet::{self, View, view};
-use fragtrack_core::track::tracker::{Event, Record, Row, Tracker};
+use fragtrack_core::track::row::{Event, Row};
+use fragtrack_core::track::tracker::{Record, Tracker};
 use fragtrack_core::track::{
     self, Packet, Reason, Verdict,
     verdict::{End, Why},

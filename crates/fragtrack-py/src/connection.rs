@@ -2,7 +2,7 @@
 
 use fragtrack_core::event::Address;
 use fragtrack_core::track::flow::bit;
-use fragtrack_core::track::tracker::{Event, Ports, Row};
+use fragtrack_core::track::row::{Event, Ports, Row};
 use fragtrack_core::track::verdict::{Direction, Events};
 use fragtrack_core::wire::Family;
 use fragtrack_core::zeek;

@@ -14,7 +14,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use fragtrack_capture::follow;
 use fragtrack_core::reason::Reason;
 use fragtrack_core::track;
-use fragtrack_core::track::tracker::{Row, name_of};
+use fragtrack_core::track::row::{Row, name_of};
 use fragtrack_core::track::verdict::Class;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! What a tracker may be told: the kernel's sysctls, and what only captures need. Plain values, checked by the caller.
 
 use super::packet;
-use super::tcp::State;
+use super::states::State;
 
 /// Which checksums make a packet invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use super::packet::Key;
 use super::segment::Kind;
-use super::tcp::State;
+use super::states::State;
 use super::verdict::{Direction, End};
 use crate::wire::Family;
 

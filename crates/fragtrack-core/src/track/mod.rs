@@ -3,11 +3,13 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`packet`] | a packet from its IP header on → addresses, ports and what its protocol needs, or a fault |
-//! | [`tcp`], [`window`] | the TCP state table with its special cases; which numbers are within the window |
-//! | [`sctp`], [`simple`] | SCTP; UDP, UDP-Lite, GRE, ICMP and the rest |
+//! | `protocols` | which protocol takes a packet, and what it may answer |
+//! | [`states`], `tcp`, `window` | the TCP state table; its special cases; which numbers are within the window |
+//! | `sctp`, `simple` | SCTP; UDP, UDP-Lite, GRE, ICMP and the rest |
 //! | [`flow`], [`flows`] | one connection, in two cache lines; many, and how they are found |
 //! | [`timers`] | when connections have to be looked at again |
-//! | [`tracker`] | the order of things for one packet |
+//! | [`tracker`], `time` | the order of things for one packet; what time and a full table end |
+//! | [`row`] | connections as they were at some time |
 //! | [`verdict`], [`config`] | what comes out; settings |
 
 pub mod config;
@@ -15,11 +17,15 @@ pub mod flow;
 pub mod flows;
 pub mod icmp;
 pub mod packet;
+mod protocols;
+pub mod row;
 mod sctp;
 pub mod segment;
 mod simple;
+pub mod states;
 pub mod stats;
-pub mod tcp;
+mod tcp;
+mod time;
 pub mod timers;
 pub mod tracker;
 pub mod verdict;

@@ -1,11 +1,16 @@
 //! A packet from its IP header on, decoded for tracking: whose it is, and what its protocol needs; or what is wrong.
 
+mod faults;
+mod network;
+
 use super::config::Checksum;
 use super::icmp::{self, query};
 use super::segment::{self, Segment};
 use super::verdict::{Reason, Why};
 use crate::frag::key::Multilinear;
-use crate::wire::{Family, be16, be32, be64, checksum, ipv6};
+use crate::wire::{Family, be16, ipv6};
+use network::{Network, network4, network6, quoted_network};
+pub use network::{View, view};
 
 /// TCP.
 pub const TCP: u8 = 6;
@@ -112,79 +117,6 @@ struct Endpoint {
     low: u64,
     port: u16,
 }
-
-/// What any view of connections needs of a packet.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// Family.
-    pub family: Family,
-    /// Source; an IPv4 address in the low 32 bits.
-    pub source: u128,
-    /// Destination.
-    pub destination: u128,
-    /// Protocol behind all extension headers.
-    pub protocol: u8,
-    /// Bytes of the whole packet, as the IP header says.
-    pub total: usize,
-    /// Bytes of the transport part, as the IP header says.
-    pub length: usize,
-    /// Captured bytes of the transport part.
-    pub transport: &'a [u8],
-}
-
-/// Looks at a packet; `None` if it has no transport part to look at.
-#[must_use]
-pub fn view(bytes: &[u8]) -> Option<View<'_>> {
-    let network = match bytes.first()? >> 4 {
-        4 => network4(bytes, false),
-        6 => network6(bytes),
-        _ => return None,
-    };
-    let Network { family, source, destination, protocol, total, length, transport, .. } = network.ok()?;
-    let wide = |(high, low): (u64, u64)| u128::from(high) << 64 | u128::from(low);
-    Some(View { family, source: wide(source), destination: wide(destination), protocol, total, length, transport })
-}
-
-/// Addresses of an IP packet, and where its transport header is.
-#[derive(Clone, Copy)]
-struct Network<'a> {
-    family: Family,
-    source: (u64, u64),
-    destination: (u64, u64),
-    protocol: u8,
-    /// Captured bytes of the transport part.
-    transport: &'a [u8],
-    /// Bytes it has as the IP header says.
-    length: usize,
-    /// Where it starts.
-    at: usize,
-    /// Bytes of the whole packet.
-    total: usize,
-    /// Time to live, or hop limit.
-    hops: u8,
-}
-
-impl Network<'_> {
-    /// Folded sum of the pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1).
-    #[inline(always)]
-    fn pseudo(&self, protocol: u8, length: usize) -> u64 {
-        let words = |word: u64| (word >> 32).wrapping_add(word & 0xffff_ffff);
-        let ((a, b), (c, d)) = (self.source, self.destination);
-        let sum = words(a).wrapping_add(words(b)).wrapping_add(words(c)).wrapping_add(words(d));
-        sum.wrapping_add(u64::from(protocol)).wrapping_add(length as u64)
-    }
-}
-
-/// Folds a sum of big-endian words to 16 bits.
-#[inline(always)]
-const fn fold(sum: u64) -> u16 {
-    let sum = (sum >> 32).wrapping_add(sum & 0xffff_ffff);
-    let sum = (sum >> 16).wrapping_add(sum & 0xffff);
-    let sum = (sum >> 16).wrapping_add(sum & 0xffff);
-    let sum = (sum >> 16).wrapping_add(sum & 0xffff);
-    sum as u16
-}
-
 impl Decoder {
     /// With the secret of the hash; `header_checksum`: IPv4 header checksums count, too.
     #[must_use]
@@ -285,98 +217,6 @@ impl Decoder {
             packet.hash = self.hasher.hash([lower.high, lower.low, upper.high, upper.low, rest, zone]);
         }
     }
-
-    /// What is wrong with the Internet checksum at byte `field` of the transport header over `covered` bytes, if
-    /// that can be told and matters.
-    #[inline(always)]
-    fn wrong(&self, network: &Network<'_>, field: usize, covered: usize) -> Option<Why> {
-        if self.checksum == Checksum::Ignore || network.transport.len() < network.length {
-            return None;
-        }
-        let covered = network.transport.get(..covered)?;
-        // UDP-Lite, too, is checked as UDP (`udplite_error`).
-        let protocol = if network.protocol == UDP_LITE { UDP } else { network.protocol };
-        let pseudo = network.pseudo(protocol, network.length);
-        let sum = u64::from(checksum::sum(covered));
-        if fold(pseudo.wrapping_add(sum)) == 0xffff {
-            return None;
-        }
-        self.wrong_checksum(network, field, pseudo, sum)
-    }
-
-    /// The sum is wrong: says so, unless a network card was to fill it in.
-    #[inline(never)]
-    fn wrong_checksum(&self, network: &Network<'_>, field: usize, pseudo: u64, sum: u64) -> Option<Why> {
-        let found = be16(network.transport, field)?;
-        // What a sender leaves to its card is the sum of the pseudo header, before segmentation without a length; or
-        // nothing.
-        let without = pseudo.wrapping_sub(network.length as u64);
-        let left = found == 0 || fold(pseudo) == found || fold(without) == found;
-        if left && self.checksum == Checksum::Offload && network.protocol != ICMPV6 {
-            return None;
-        }
-        let bare = pseudo.wrapping_add(sum).wrapping_add(u64::from(!found));
-        let right = match !fold(bare) {
-            0 if matches!(network.protocol, UDP | UDP_LITE) => 0xffff,
-            right => right,
-        };
-        Some(Why::new(Reason::Checksum, u32::from(found), u32::from(right)))
-    }
-
-    /// What is wrong with a UDP header (`udp_error`).
-    #[inline(always)]
-    fn udp_fault(&self, network: &Network<'_>) -> Option<Why> {
-        let bytes = network.transport;
-        let Some(header) = bytes.first_chunk::<8>() else {
-            return Some(Why::new(Reason::Short, bytes.len() as u32, 8));
-        };
-        let [.., l0, l1, c0, c1] = *header;
-        let length = usize::from(u16::from_be_bytes([l0, l1]));
-        if length > network.length || length < 8 {
-            return Some(Why::new(Reason::Length, length as u32, network.length as u32));
-        }
-        if c0 == 0 && c1 == 0 { None } else { self.wrong(network, 6, bytes.len()) }
-    }
-
-    /// What is wrong with a UDP-Lite header (`udplite_error`).
-    #[inline(never)]
-    fn udp_lite_fault(&self, network: &Network<'_>) -> Option<Why> {
-        let bytes = network.transport;
-        let Some(header) = bytes.first_chunk::<8>() else {
-            return Some(Why::new(Reason::Short, bytes.len() as u32, 8));
-        };
-        let [.., l0, l1, c0, c1] = *header;
-        let coverage = match usize::from(u16::from_be_bytes([l0, l1])) {
-            0 => network.length,
-            coverage => coverage,
-        };
-        if coverage < 8 || coverage > network.length {
-            return Some(Why::new(Reason::Coverage, coverage as u32, network.length as u32));
-        }
-        if c0 == 0 && c1 == 0 {
-            return Some(Why::bare(Reason::NoChecksum));
-        }
-        self.wrong(network, 6, coverage)
-    }
-
-    /// What is wrong with an SCTP header (`sctp_error`).
-    #[inline(never)]
-    fn sctp_fault(&self, network: &Network<'_>) -> Option<Why> {
-        let bytes = network.transport;
-        if bytes.len() < 12 {
-            return Some(Why::new(Reason::Short, bytes.len() as u32, 12));
-        }
-        if self.checksum == Checksum::Ignore || bytes.len() < network.length {
-            return None;
-        }
-        let field = bytes.get(8..)?.first_chunk::<4>()?;
-        let (found, right) = (u32::from_le_bytes(*field), crc32c(bytes));
-        if found == right || (found == 0 && self.checksum == Checksum::Offload) {
-            return None;
-        }
-        Some(Why::new(Reason::Checksum, found.swap_bytes(), right.swap_bytes()))
-    }
-
     /// ICMP and ICMPv6 (`nf_conntrack_icmpv4_error`, `nf_conntrack_icmpv6_error`).
     #[inline(never)]
     fn icmp(&self, network: &Network<'_>, zone: u64, packet: &mut Packet) {
@@ -407,24 +247,6 @@ impl Decoder {
             odd
         };
     }
-
-    fn wrong_icmp(&self, network: &Network<'_>) -> Option<Why> {
-        if network.family == Family::V6 {
-            return self.wrong(network, 2, network.transport.len());
-        }
-        let bytes = network.transport;
-        if self.checksum == Checksum::Ignore || bytes.len() < network.length {
-            return None;
-        }
-        let sum = checksum::sum(bytes);
-        if sum == 0xffff {
-            return None;
-        }
-        let found = be16(bytes, 2)?;
-        let right = !fold(u64::from(sum).wrapping_add(u64::from(!found)));
-        Some(Why::new(Reason::Checksum, u32::from(found), u32::from(right)))
-    }
-
     /// The key of a query: who asks comes first.
     fn identify_query(
         &self,
@@ -509,115 +331,6 @@ impl Decoder {
 fn cut(packet: &mut Packet, bytes: &[u8], needed: usize) {
     packet.what = What::Lost(Why::new(Reason::Short, bytes.len() as u32, needed as u32));
 }
-
-/// IPv4 (`ip_rcv_core`, `get_l4proto`).
-#[inline(always)]
-fn network4(bytes: &[u8], verify: bool) -> Result<Network<'_>, Why> {
-    let short = |needed| Why::new(Reason::Header, bytes.len() as u32, needed);
-    let Some(fixed) = bytes.first_chunk::<20>() else { return Err(short(20)) };
-    let [first, _, t0, t1, _, _, f0, f1, hops, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *fixed;
-    let at = usize::from(first & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([t0, t1]));
-    if at < 20 || bytes.len() < at || total < at {
-        return Err(short(at.max(20) as u32));
-    }
-    if verify && checksum::sum(bytes.get(..at).unwrap_or(&[])) != 0xffff {
-        return Err(short(at as u32));
-    }
-    let offset = u16::from_be_bytes([f0, f1]) & 0x1fff;
-    if offset != 0 {
-        return Err(Why::got(Reason::Fragment, u32::from(offset) * 8));
-    }
-    Ok(Network {
-        family: Family::V4,
-        source: (0, u64::from(u32::from_be_bytes([s0, s1, s2, s3]))),
-        destination: (0, u64::from(u32::from_be_bytes([d0, d1, d2, d3]))),
-        protocol,
-        transport: bytes.get(at..total.min(bytes.len())).unwrap_or(&[]),
-        length: total.wrapping_sub(at),
-        at,
-        total,
-        hops,
-    })
-}
-
-/// IPv6 (`ip6_rcv_core`, `get_l4proto`).
-#[inline(always)]
-fn network6(bytes: &[u8]) -> Result<Network<'_>, Why> {
-    let Some(fixed) = bytes.first_chunk::<{ ipv6::FIXED }>() else {
-        return Err(Why::new(Reason::Header, bytes.len() as u32, ipv6::FIXED as u32));
-    };
-    let [_, _, _, _, p0, p1, next, hops, ..] = *fixed;
-    let payload = usize::from(u16::from_be_bytes([p0, p1]));
-    // Payload length 0 with a hop-by-hop header may be a jumbogram: as long as it came.
-    let total = if payload == 0 && next == 0 { bytes.len() } else { ipv6::FIXED + payload };
-    behind_chain(bytes, next, total, hops).map_err(|at| match at {
-        Stop::Broken(at) => Why::new(Reason::Extension, at as u32, total as u32),
-        Stop::Fragment(offset) => Why::got(Reason::Fragment, u32::from(offset)),
-    })
-}
-
-enum Stop {
-    Broken(usize),
-    Fragment(u16),
-}
-
-/// Walks the extension headers of an IPv6 packet (`ipv6_skip_exthdr`).
-#[inline(always)]
-fn behind_chain(bytes: &[u8], mut next: u8, total: usize, hops: u8) -> Result<Network<'_>, Stop> {
-    let packet = bytes.get(..total).unwrap_or(bytes);
-    let mut at = ipv6::FIXED;
-    while ipv6::is_extension(next) {
-        if next == ipv6::FRAGMENT {
-            let offset = be16(packet, at + 2).ok_or(Stop::Broken(at))? & 0xfff8;
-            if offset != 0 {
-                return Err(Stop::Fragment(offset));
-            }
-        }
-        (next, at) = ipv6::skip(packet, next, at).ok_or(Stop::Broken(at))?;
-    }
-    if next == ipv6::NONE {
-        return Err(Stop::Broken(at));
-    }
-    let word = |at| be64(bytes, at).unwrap_or(0);
-    Ok(Network {
-        family: Family::V6,
-        source: (word(8), word(16)),
-        destination: (word(24), word(32)),
-        protocol: next,
-        transport: packet.get(at..).unwrap_or(&[]),
-        length: total.saturating_sub(at),
-        at,
-        total,
-        hops,
-    })
-}
-
-/// The packet quoted in an error (`nf_ct_get_tuplepr`): its lengths and checksums do not matter, nor its version.
-fn quoted_network(family: Family, bytes: &[u8], length: usize) -> Option<Network<'_>> {
-    if family == Family::V6 {
-        let next = *bytes.first_chunk::<{ ipv6::FIXED }>()?.get(6)?;
-        return behind_chain(bytes, next, length.max(ipv6::FIXED), 0).ok();
-    }
-    let fixed = bytes.first_chunk::<20>()?;
-    let [first, _, _, _, _, _, f0, f1, _, protocol, ..] = *fixed;
-    let at = usize::from(first & 15) * 4;
-    if u16::from_be_bytes([f0, f1]) & 0x1fff != 0 || at > length {
-        return None;
-    }
-    Some(Network {
-        family: Family::V4,
-        source: (0, u64::from(be32(bytes, 12)?)),
-        destination: (0, u64::from(be32(bytes, 16)?)),
-        protocol,
-        transport: bytes.get(at..).unwrap_or(&[]),
-        length: length.saturating_sub(at),
-        at,
-        total: length,
-        hops: 0,
-    })
-}
-
 /// The call id of GRE version 1 with PPP inside; other versions have no key (`gre_pkt_to_tuple`).
 fn gre_key(bytes: &[u8]) -> Result<u16, Why> {
     const PPP: u16 = 0x880b;
@@ -629,32 +342,3 @@ fn gre_key(bytes: &[u8]) -> Result<u16, Why> {
     let protocol = u16::from_be_bytes([p0, p1]);
     if protocol == PPP { Ok(u16::from_be_bytes([c0, c1])) } else { Err(Why::got(Reason::Gre, u32::from(protocol))) }
 }
-
-/// CRC32c of an SCTP packet (RFC 9260 appendix A), its checksum field taken as zero.
-fn crc32c(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for (at, byte) in bytes.iter().enumerate() {
-        let byte = if (8..12).contains(&at) { 0 } else { *byte };
-        crc = CRC32C.get(usize::from(crc as u8 ^ byte)).copied().unwrap_or(0) ^ crc >> 8;
-    }
-    !crc
-}
-
-const CRC32C: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut at = 0;
-    while at < 256 {
-        let mut crc = at as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { 0x82f6_3b78 ^ crc >> 1 } else { crc >> 1 };
-            bit += 1;
-        }
-        #[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
-        {
-            table[at] = crc;
-        }
-        at += 1;
-    }
-    table
-};

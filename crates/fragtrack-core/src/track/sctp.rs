@@ -2,7 +2,8 @@
 
 use super::config::Config;
 use super::flow::{Flow, bit};
-use super::simple::{Handled, refresh};
+use super::protocols::Handled;
+use super::simple::refresh;
 use super::verdict::{Direction, Reason, Why};
 use crate::wire::be32;
 

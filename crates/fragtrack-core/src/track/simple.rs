@@ -1,37 +1,9 @@
-//! Protocols without a state machine: UDP, UDP-Lite, ICMP, GRE, all else. And what every protocol answers.
+//! Protocols without a state machine: UDP, UDP-Lite, ICMP, GRE, all else.
 
 use super::config::Config;
 use super::flow::{Flow, bit};
-use super::verdict::{Direction, Why};
-
-/// What a protocol makes of a packet.
-pub enum Handled {
-    /// State, timer and counts are up to date. `changed`: there is something to announce.
-    Accepted {
-        /// The state or a flag changed.
-        changed: bool,
-    },
-    /// The same, and there is something odd about it.
-    Noted {
-        /// The state or a flag changed.
-        changed: bool,
-        /// What.
-        note: Why,
-    },
-    /// Accepted, but neither timer nor counts.
-    Unrefreshed {
-        /// The state or a flag changed.
-        changed: bool,
-    },
-    /// It keeps its class and changes nothing.
-    Ignored(Why),
-    /// It is invalid.
-    Invalid(Why),
-    /// The connection is over.
-    Kill(Why),
-    /// The connection is over, and the packet begins a new one.
-    Repeat(Why),
-}
+use super::protocols::Handled;
+use super::verdict::Direction;
 
 const ACCEPTED: Handled = Handled::Accepted { changed: false };
 const CHANGED: Handled = Handled::Accepted { changed: true };

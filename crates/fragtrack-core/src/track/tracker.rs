@@ -3,48 +3,13 @@
 use super::config::{Checksum, Config};
 use super::flow::{Flow, bit};
 use super::flows::{CHAIN, Flows};
-use super::icmp::query;
-use super::packet::{self, Decoder, Key, Packet, What};
-use super::simple::{self, Handled};
+use super::packet::{Decoder, Packet, What};
+use super::protocols::{Handled, handle};
+use super::row::{Event, Row};
+use super::states::State;
 use super::stats::Totals;
-use super::tcp::State;
-use super::timers::{FURTHEST, Timers};
+use super::timers::Timers;
 use super::verdict::{Class, Direction, End, Events, Reason, Verdict, Why};
-use super::{sctp, tcp};
-use crate::event::Address;
-use crate::wire::Family;
-
-const SECOND: i64 = 1_000_000_000;
-/// The clock goes no further (year 2194), so that every deadline fits.
-const LATEST: i64 = i64::MAX - ((1 << 31) - 1) * SECOND;
-
-/// A connection as it was at some time.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// State, counts and times.
-    pub flow: Flow,
-    /// Whose it is.
-    pub key: Key,
-    /// Its number.
-    pub id: u64,
-    /// How it stands.
-    pub end: End,
-    /// Nanoseconds left, if it is in the table.
-    pub left: Option<i64>,
-}
-
-/// What is announced.
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
-    /// One of the bits of [`Events`].
-    pub kind: u8,
-    /// When.
-    pub time: i64,
-    /// The frame that caused it; 0: time did.
-    pub frame: u64,
-    /// The connection right then.
-    pub row: Row,
-}
 
 /// What is recorded besides verdicts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,24 +25,24 @@ pub struct Record {
 /// Invariant: the timers hold exactly the slots of live connections; each stands at most its protocol's shortest timeout
 /// ahead, so that none is looked at too late.
 pub struct Tracker {
-    config: Config,
-    decoder: Decoder,
-    flows: Flows,
-    timers: Timers,
+    pub(super) config: Config,
+    pub(super) decoder: Decoder,
+    pub(super) flows: Flows,
+    pub(super) timers: Timers,
     /// Highest time seen.
-    now: i64,
+    pub(super) now: i64,
     /// When the second begins that is swept next.
-    turn: i64,
-    begun: bool,
+    pub(super) turn: i64,
+    pub(super) begun: bool,
     /// Number of the connection made last.
-    number: u64,
-    totals: Totals,
-    record: Record,
-    ended: Vec<Row>,
-    events: Vec<Event>,
+    pub(super) number: u64,
+    pub(super) totals: Totals,
+    pub(super) record: Record,
+    pub(super) ended: Vec<Row>,
+    pub(super) events: Vec<Event>,
     /// The table was full: at the next second, those that may go do.
-    squeeze: bool,
-    due: Vec<u32>,
+    pub(super) squeeze: bool,
+    pub(super) due: Vec<u32>,
 }
 
 impl Tracker {
@@ -295,137 +260,8 @@ impl Tracker {
         }
     }
 
-    /// The second in which a connection is to be looked at.
-    fn next_look(&self, flow: &Flow) -> i64 {
-        let second = self.now.div_euclid(SECOND);
-        let due = flow.deadline.div_euclid(SECOND).max(second.saturating_add(1));
-        due.min(second.saturating_add(self.config.timeouts.shortest(flow.protocol).clamp(1, FURTHEST)))
-    }
-
-    /// Makes room near a bucket (`early_drop`); whether there was something to drop.
-    #[inline(never)]
-    fn drop_early(&mut self, hash: u32, frame: u64) -> bool {
-        let buckets: Vec<Vec<u32>> = self.flows.near(hash).collect();
-        for bucket in buckets {
-            let mut victims = Vec::new();
-            for slot in self.by_number(bucket) {
-                let Some(flow) = self.flows.at(slot) else { continue };
-                if flow.deadline <= self.now {
-                    self.expire(slot);
-                } else if !flow.has(bit::ASSURED) {
-                    victims.push(slot);
-                }
-            }
-            if !victims.is_empty() {
-                for slot in victims {
-                    self.drop_one(slot, frame);
-                }
-                return true;
-            }
-        }
-        false
-    }
-
-    fn drop_one(&mut self, slot: u32, frame: u64) {
-        let counters = &mut self.totals.counters;
-        counters.early_drop = counters.early_drop.wrapping_add(1);
-        self.end(slot, End::EarlyDrop, self.now, frame);
-    }
-
-    fn by_number(&self, mut slots: Vec<u32>) -> Vec<u32> {
-        slots.sort_unstable_by_key(|slot| self.id(*slot));
-        slots
-    }
-
-    /// Time passes up to a packet.
-    #[inline(always)]
-    fn pass_time(&mut self, time: i64) {
-        let time = time.min(LATEST);
-        if time > self.now {
-            self.now = time;
-            // In this second nothing was swept yet.
-            if time >= self.turn {
-                self.turn_second();
-            }
-        }
-    }
-
-    /// Another second, or the first one.
-    #[inline(never)]
-    fn turn_second(&mut self) {
-        let second = self.now.div_euclid(SECOND);
-        self.turn = second.saturating_add(1).saturating_mul(SECOND);
-        if core::mem::replace(&mut self.begun, true) {
-            self.sweep();
-        } else {
-            self.timers.begin(second);
-        }
-    }
-
-    /// Time passes without a packet.
-    pub fn advance(&mut self, time: i64) {
-        let begun = self.begun;
-        self.pass_time(time);
-        if begun {
-            self.sweep();
-        }
-    }
-
-    /// Ends what has run out.
-    #[inline(never)]
-    fn sweep(&mut self) {
-        let mut due = core::mem::take(&mut self.due);
-        due.clear();
-        self.timers.take(self.now.div_euclid(SECOND), &mut due);
-        let mut over = Vec::new();
-        for slot in &due {
-            let Some(flow) = self.flows.at(*slot) else { continue };
-            let look = self.next_look(flow);
-            if flow.deadline <= self.now {
-                over.push(*slot);
-            }
-            self.timers.add(*slot, look);
-        }
-        self.due = due;
-        // Those that run out later within this second stand in the next one.
-        let next = self.timers.second().saturating_add(1);
-        let late = |flow: &Flow| flow.deadline <= self.now;
-        over.extend(self.timers.at(next).filter(|slot| self.flows.at(*slot).is_some_and(late)));
-        over.sort_unstable();
-        over.dedup();
-        self.expire_all(over);
-        if core::mem::take(&mut self.squeeze) {
-            self.squeeze_out();
-        }
-    }
-
-    /// In the order in which they ran out.
-    fn expire_all(&mut self, mut slots: Vec<u32>) {
-        let order = |slot: &u32| (self.flows.at(*slot).map_or(0, |flow| flow.deadline), self.id(*slot));
-        slots.sort_by_cached_key(order);
-        slots.into_iter().for_each(|slot| self.expire(slot));
-    }
-
-    /// The table was full: what may go goes, the oldest first, while more than 95 % are in use (`gc_worker`).
-    fn squeeze_out(&mut self) {
-        let may_go = |flow: &Flow| !flow.has(bit::ASSURED) || flow.closing();
-        let candidates = self.flows.live().filter(|slot| self.flows.at(*slot).is_some_and(may_go)).collect();
-        for slot in self.by_number(candidates) {
-            if self.flows.len() as u64 * 100 <= u64::from(self.config.max) * 95 {
-                return;
-            }
-            self.drop_one(slot, 0);
-        }
-    }
-
-    fn expire(&mut self, slot: u32) {
-        let Some(flow) = self.flows.at(slot) else { return };
-        let (end, time) = (flow.end(true), flow.deadline);
-        self.end(slot, end, time, 0);
-    }
-
     /// A connection is over.
-    fn end(&mut self, slot: u32, end: End, time: i64, frame: u64) {
+    pub(super) fn end(&mut self, slot: u32, end: End, time: i64, frame: u64) {
         if self.record.rows || self.record.events {
             let Some(row) = self.row(slot) else { return };
             let row = Row { end, left: None, ..row };
@@ -550,117 +386,4 @@ impl Tracker {
         }
         Ok(())
     }
-}
-
-/// Hands a packet to its protocol. `fresh`: it may begin a connection.
-#[inline(always)]
-fn handle(
-    flow: &mut Flow,
-    direction: Direction,
-    packet: &Packet,
-    bytes: &[u8],
-    fresh: bool,
-    config: &Config,
-    now: i64,
-) -> Handled {
-    let (length, timeouts) = (packet.length, &config.timeouts);
-    match &packet.what {
-        What::Tcp(segment) => {
-            if fresh && let Err(why) = tcp::open(flow, segment, config) {
-                return Handled::Invalid(why);
-            }
-            tcp::handle(flow, direction, segment, config, now, length)
-        }
-        What::Udp => simple::udp(flow, direction, fresh, config, now, length),
-        What::UdpLite => simple::answered(flow, direction, (timeouts.udp, timeouts.udp_stream), now, length),
-        What::Gre => simple::answered(flow, direction, (timeouts.gre, timeouts.gre_stream), now, length),
-        What::Sctp(at, transport) => {
-            let (at, transport) = (*at as usize, *transport as usize);
-            let bytes = bytes.get(at..).unwrap_or(&[]);
-            let cut = bytes.len() < transport;
-            let bytes = bytes.get(..transport).unwrap_or(bytes);
-            sctp::handle(flow, direction, (bytes, cut && transport >= 16), fresh, config, now, length)
-        }
-        What::Query(kind) => {
-            let family = packet.key.family;
-            if fresh && query(family, *kind).is_none_or(|found| found.answer) {
-                return Handled::Invalid(Why::got(Reason::Unsolicited, u32::from(*kind)));
-            }
-            let timeout = if family == Family::V4 { timeouts.icmp } else { timeouts.icmpv6 };
-            simple::plain(flow, direction, timeout, now, length)
-        }
-        What::Other => simple::plain(flow, direction, timeouts.generic, now, length),
-        What::Faulty(why) | What::Lost(why) => Handled::Invalid(*why),
-        What::Exempt(_) | What::Error { .. } => Handled::Invalid(Why::bare(Reason::Inner)),
-    }
-}
-
-/// Who a connection is between, as its first packet has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ends {
-    /// Who sent the first packet.
-    pub source: Address,
-    /// To whom.
-    pub destination: Address,
-    /// What stands for ports.
-    pub ports: Ports,
-}
-
-/// What stands for ports.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ports {
-    /// Ports: source, destination.
-    Numbers(u16, u16),
-    /// ICMP: type, code, identifier.
-    Query(u8, u8, u16),
-    /// GRE: keys of source and destination.
-    Keys(u16, u16),
-    /// Nothing.
-    None,
-}
-
-impl Row {
-    /// Who it is between.
-    #[must_use]
-    pub const fn ends(&self) -> Ends {
-        let Key { addr, wide: [a, b, c], ports, family, .. } = self.key;
-        let (lower, upper) = match family {
-            Family::V4 => (Address::V4((addr >> 32) as u32), Address::V4(addr as u32)),
-            Family::V6 => (Address::V6((addr as u128) << 64 | a as u128), Address::V6((b as u128) << 64 | c as u128)),
-        };
-        let (low, high) = ((ports >> 16) as u16, ports as u16);
-        let swapped = self.flow.has(bit::SWAPPED);
-        let (source, destination, sport, dport) =
-            if swapped { (upper, lower, high, low) } else { (lower, upper, low, high) };
-        let ports = match self.flow.protocol {
-            packet::TCP | packet::UDP | packet::UDP_LITE | packet::SCTP => Ports::Numbers(sport, dport),
-            packet::ICMP | packet::ICMPV6 => Ports::Query((dport >> 8) as u8, dport as u8, sport),
-            packet::GRE => Ports::Keys(sport, dport),
-            _ => Ports::None,
-        };
-        Ends { source, destination, ports }
-    }
-
-    /// Name of the state, for protocols that have one.
-    #[must_use]
-    pub fn state(&self) -> Option<&'static str> {
-        state_name(&self.flow)
-    }
-}
-
-/// Name of the state of a connection, for protocols that have one.
-#[must_use]
-pub fn state_name(flow: &Flow) -> Option<&'static str> {
-    name_of(flow.protocol, flow.state)
-}
-
-/// Name of a state of a protocol that has states.
-#[must_use]
-pub fn name_of(protocol: u8, state: u8) -> Option<&'static str> {
-    let names: &[&str] = match protocol {
-        packet::TCP => &State::NAMES,
-        packet::SCTP => &sctp::STATES,
-        _ => return None,
-    };
-    names.get(usize::from(state)).copied()
 }

@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::flow::{Ends, Flow, flag};
 use super::segment::{ACK, Kind, RST, SYN, Segment, after, before};
-use super::tcp::State;
+use super::states::State;
 use super::verdict::{Direction, Reason, Why};
 
 /// What the window says.
