@@ -4,7 +4,10 @@
 >>> summary = fragtrack.reassemble("in.pcapng", "whole.pcapng")  # doctest: +SKIP
 >>> for datagram in fragtrack.datagrams("in.pcapng"):  # doctest: +SKIP
 ...     print(datagram.src, datagram.dst, datagram.frames)
+>>> connections = fragtrack.track("in.pcapng")  # doctest: +SKIP
 >>> fragtrack.Reassembler(policy="linux").queues
+0
+>>> len(fragtrack.Tracker(tcp_loose=False))
 0
 
 The names below are imported when they are first used.
@@ -30,14 +33,21 @@ if TYPE_CHECKING:
     from fragtrack.reassembler import Reassembler
     from fragtrack.sources.base import Damage
     from fragtrack.summary import Summary
+    from fragtrack.track_config import TrackConfig
+    from fragtrack.track_summary import TrackSummary
+    from fragtrack.tracker import Tracker
+    from fragtrack.tracking import Tracked, track
+    from fragtrack.verdicts import Connection, Event, TrackReason, Verdict
 
 __all__ = [
     "CaptureError",
     "ConfigError",
+    "Connection",
     "Damage",
     "Datagram",
     "DatagramRow",
     "Datagrams",
+    "Event",
     "FragtrackError",
     "GivenUp",
     "IcmpError",
@@ -47,10 +57,17 @@ __all__ = [
     "Reassembler",
     "ReassemblyConfig",
     "Summary",
+    "TrackConfig",
+    "TrackReason",
+    "TrackSummary",
+    "Tracked",
+    "Tracker",
+    "Verdict",
     "__version__",
     "backend_name",
     "datagrams",
     "reassemble",
+    "track",
 ]
 
 _HOMES = {
@@ -62,6 +79,11 @@ _HOMES = {
     "reassembler": ("Reassembler",),
     "sources.base": ("Damage",),
     "summary": ("Summary",),
+    "track_config": ("TrackConfig",),
+    "track_summary": ("TrackSummary",),
+    "tracker": ("Tracker",),
+    "tracking": ("Tracked", "track"),
+    "verdicts": ("Connection", "Event", "TrackReason", "Verdict"),
 }
 
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,5 +1,5 @@
 # The native part: the classes of `fragtrack.reference` again, in Rust. What the methods mean is
-# said there, in `fragtrack.events` and in `fragtrack.verdicts`; both backends give the same answers.
+# said there, in `fragtrack.events` and `fragtrack.verdicts`; both backends give the same answers.
 # `make lint` compares this file with the built module.
 
 from typing import Any, Literal, final

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from fragtrack.config import ReassemblyConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fragtrack.config import ReassemblyConfig
     from fragtrack.reference.capture import Format
+    from fragtrack.reference.follower import Follower
     from fragtrack.reference.reassembler import Reassembler
     from fragtrack.reference.rewriter import Rewriter
+    from fragtrack.reference.track import Tracker
+    from fragtrack.track_config import TrackConfig
+
+    Config = TypeVar("Config", ReassemblyConfig, TrackConfig)
 
 PURE = "FRAGTRACK_PURE"
 """Environment variable: ``1`` chooses the reference."""
 
 
 class Backend(NamedTuple):
-    """The two classes of a backend, and its name: ``native`` or ``reference``.
+    """The classes of a backend, and its name: ``native`` or ``reference``.
 
     They are typed as those of the reference: it says what the methods of both do.
     """
@@ -31,6 +37,16 @@ class Backend(NamedTuple):
     name: str
     reassembler: type[Reassembler]
     rewriter: type[Rewriter]
+
+    @property
+    def tracker(self) -> type[Tracker]:
+        """The class that takes packets and gives verdicts."""
+        return cast("type[Tracker]", _home(self.name).Tracker)
+
+    @property
+    def follower(self) -> type[Follower]:
+        """The class that takes captures and gives connections."""
+        return cast("type[Follower]", _home(self.name).Follower)
 
 
 _loaded: list[Backend] = []
@@ -91,7 +107,48 @@ def new_reassembler(config: ReassemblyConfig) -> Reassembler:
     return load().reassembler(keyed(config))
 
 
-def keyed(config: ReassemblyConfig) -> ReassemblyConfig:
+def new_tracker(config: TrackConfig, *, limits: str = "capture") -> Tracker:
+    """Make a tracker of the backend.
+
+    Parameters
+    ----------
+    config
+        How to follow connections.
+    limits
+        Those of the reassembly in front of it, as in `fragtrack.ReassemblyConfig`.
+    """
+    return load().tracker(keyed(config), _in_front(limits))
+
+
+def new_follower(
+    config: TrackConfig,
+    *,
+    limits: str = "capture",
+    verdicts: bool = False,
+    events: bool = False,
+    zeek: bool = False,
+) -> Follower:
+    """Make a follower of the backend.
+
+    Parameters
+    ----------
+    config, limits
+        As for `new_tracker`.
+    verdicts, events, zeek
+        What is recorded for ``take_verdicts``, ``take_events`` and ``take_zeek``.
+    """
+    more: dict[str, Any] = {"zeek": True} if zeek else {}
+    return load().follower(
+        keyed(config), _in_front(limits), verdicts=verdicts, events=events, **more
+    )
+
+
+def _in_front(limits: str) -> ReassemblyConfig:
+    """Give the settings of the reassembly that precedes tracking."""
+    return keyed(ReassemblyConfig(path="netfilter", limits=limits))
+
+
+def keyed(config: Config) -> Config:
     """Fill in a random hash key where none is set: nobody may choose packets that collide."""
     if config.hash_key is not None:
         return config
@@ -117,3 +174,14 @@ def _choose(tell: Callable[[str], object] | None) -> Backend:
     from fragtrack import reference
 
     return Backend("reference", reference.Reassembler, reference.Rewriter)
+
+
+def _home(name: str) -> Any:  # noqa: ANN401  two modules that look alike
+    """Give the module with the classes of a backend."""
+    if name == "native":
+        from fragtrack import _core
+
+        return _core
+    from fragtrack import reference
+
+    return reference

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from fragtrack import engine, sinks
 from fragtrack.config import ReassemblyConfig
 from fragtrack.errors import ConfigError
+from fragtrack.outputs import Outputs
 from fragtrack.run import Pass
 from fragtrack.sources import name_of
 from fragtrack.summary import Summary
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from fragtrack.events import DatagramRow
-    from fragtrack.pipeline import Behind
+    from fragtrack.outputs import Work
     from fragtrack.reference.capture import Format
     from fragtrack.reference.rewriter import Rewriter
     from fragtrack.run import Input, Progress
@@ -116,9 +118,12 @@ def reassemble(
         sinks.table_suffix(datagrams)
     refuse_overwriting(origins, [target for target in (output, datagrams) if target is not None])
     work = Pass(origins, stopped=stopped, ahead=threads >= 3)
-    outputs = _Outputs(threads)
-    try:
-        outputs.open(output, datagrams, sha256=sha256)
+    with closing(work), Outputs(threads) as outputs:
+        table = capture = None
+        if datagrams is not None:
+            table = outputs.add(sinks.open_table(datagrams, sha256=sha256, threads=outputs.spare))
+        if output is not None:
+            capture = outputs.add(sinks.open_capture(output, threads=outputs.spare))
         rewriter = engine.new_rewriter(
             settings,
             output=None if output is None else form or work.format or "pcapng",
@@ -127,15 +132,8 @@ def reassemble(
             payloads=datagrams is not None and sha256,
         )
         for step in work.steps(rewriter, progress):
-            outputs.take(step)
+            outputs.put(_results(step, capture, table))
         outputs.finish(publish=work.began)
-    except BaseException as error:
-        earlier = outputs.abandon(wait=isinstance(error, Exception))
-        if earlier is not None and earlier is not error:
-            raise earlier from None
-        raise
-    finally:
-        work.close()
     return _summary(work, rewriter.summary(), time.perf_counter() - begin)
 
 
@@ -238,78 +236,16 @@ class Datagrams:
             self._work.close()
 
 
-class _Outputs:
-    """The outputs of one run: all of them appear, or none.
-
-    Invariant: once there is a thread (`_behind`), it alone writes, until it has ended.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-        self._capture: Output | None = None
-        self._table: Table | None = None
-        self._behind: Behind[tuple[bytes, list[DatagramRow]]] | None = None
-
-    def open(
-        self, capture: Target | None, table: str | os.PathLike[str] | None, *, sha256: bool
-    ) -> None:
-        spare = max(0, self._threads - 3)
-        if table is not None:
-            self._table = sinks.open_table(table, sha256=sha256, threads=spare)
-        if capture is not None:
-            self._capture = sinks.open_capture(capture, threads=spare)
-        if self._threads > 1 and (self._capture or self._table):
-            from fragtrack.pipeline import Behind
-
-            self._behind = Behind(self._write)
-
-    def take(self, rewriter: Rewriter) -> None:
-        data = b"" if self._capture is None else rewriter.take()
-        rows = [] if self._table is None else rewriter.take_rows()
-        if data or rows:
-            write = self._write if self._behind is None else self._behind.put
-            write((data, rows))
-
-    def finish(self, *, publish: bool) -> None:
-        if self._behind is not None:
-            self._behind.finish()
-        if not publish:
-            self._discard()
-            return
-        if self._table is not None:
-            self._table.finish()
-        if self._capture is not None:
-            self._capture.finish()
-        if self._table is not None:
-            self._table.output.publish()
-        if self._capture is not None:
-            self._capture.publish()
-
-    def abandon(self, *, wait: bool) -> BaseException | None:
-        """Leave nothing behind; give the error of the thread, which was earlier than any other.
-
-        Parameters
-        ----------
-        wait
-            Let the thread write first what it was given: that could have failed earlier.
-        """
-        try:
-            return self._behind.stop(drop=not wait) if self._behind is not None else None
-        finally:
-            self._discard()
-
-    def _write(self, piece: tuple[bytes, list[DatagramRow]]) -> None:
-        data, rows = piece
-        if self._capture is not None and data:
-            self._capture.write(data)
-        if self._table is not None and rows:
-            self._table.write(rows)
-
-    def _discard(self) -> None:
-        if self._table is not None:
-            self._table.discard()
-        if self._capture is not None:
-            self._capture.discard()
+def _results(
+    rewriter: Rewriter, capture: Output | None, table: Table[DatagramRow] | None
+) -> list[Work]:
+    """Give what is to be written of what the rewriter has by now."""
+    work: list[Work] = []
+    if capture is not None and (data := rewriter.take()):
+        work.append((capture.write, data))
+    if table is not None and (rows := rewriter.take_rows()):
+        work.append((table.write, rows))
+    return work
 
 
 def as_list(inputs: Inputs) -> list[Input]:
@@ -329,7 +265,7 @@ def as_list(inputs: Inputs) -> list[Input]:
 
 
 def refuse_overwriting(origins: Sequence[Input], targets: Sequence[Target]) -> None:
-    """Refuse an output that is an input, or is the other output, by whatever name.
+    """Refuse an output that is an input, or is another output, by whatever name.
 
     Raises
     ------
@@ -346,9 +282,13 @@ def refuse_overwriting(origins: Sequence[Input], targets: Sequence[Target]) -> N
             what = "an input" if same == name else f"the input {same}"
             raise ConfigError(f"{name}: is also {what}; choose another output")
     names = [os.fspath(target) for target in targets if isinstance(target, (str, os.PathLike))]
-    files = [os.path.realpath(name) for name in names if not sinks.is_special(name)]
-    if len(files) != len(set(files)):
-        raise ConfigError(f"{names[-1]}: is named for two outputs")
+    seen = set()
+    for name in names:
+        if not sinks.is_special(name):
+            path = os.path.realpath(name)
+            if path in seen:
+                raise ConfigError(f"{name}: is named for two outputs")
+            seen.add(path)
 
 
 def _identity(end: object, standard: int) -> tuple[int, int] | None:

@@ -1,13 +1,14 @@
-"""One pass over inputs: open, check, feed a rewriter window by window, notice what breaks.
+"""One pass over inputs: open, check, feed a consumer window by window, notice what breaks.
 
-The pass knows nothing of where results go: after every step its caller takes them.
+The consumer is a rewriter or a follower of a backend. The pass knows nothing of where results go:
+after every step its caller takes them.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from fragtrack.errors import CaptureError
 from fragtrack.sources import Damage, capture_format, describe, name_of, open_source
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fragtrack.reference.capture import Format
-    from fragtrack.reference.rewriter import Rewriter
     from fragtrack.sources import Source, Window
     from fragtrack.sources.base import Stopped
     from fragtrack.sources.stream import Readable
@@ -25,11 +25,44 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], object]
 
 BUDGET = 1 << 18
-"""Bytes of input for one call of the rewriter. What comes of them is copied twice, by the rewriter
+"""Bytes of input for one call of the consumer. What comes of them is copied twice, by the consumer
 and by the system; like this it is still in the processor's second cache then."""
 
 HEAD = 32
 """Bytes looked at to tell a capture from something else."""
+
+
+class Consumer(Protocol):
+    """What captures are fed to; `fragtrack.reference.rewriter` says what the methods do."""
+
+    def begin(self, name: str) -> None:
+        """Begin an input."""
+
+    def feed(
+        self,
+        buffer: bytes,
+        start: int,
+        stop: int,
+        *,
+        final: bool,
+        stable: bool,
+        base: int = 0,
+        budget: int = ...,
+    ) -> int:
+        """Process the whole records in ``buffer[start:stop]``."""
+
+    def end(self) -> None:
+        """End the input."""
+
+    def finish(self) -> None:
+        """End everything."""
+
+    @property
+    def damaged(self) -> tuple[str, int, str] | None:
+        """The first damage in the last input begun."""
+
+
+AnyConsumer = TypeVar("AnyConsumer", bound=Consumer)
 
 
 class Pass:
@@ -81,8 +114,10 @@ class Pass:
         """Where inputs broke, as far as is known by now, in the order of the inputs."""
         return tuple(damage for _, damage in sorted(self._damages.items()))
 
-    def steps(self, rewriter: Rewriter, progress: Progress | None = None) -> Iterator[Rewriter]:
-        """Do the work; after every step the caller takes what the rewriter has to give.
+    def steps(
+        self, consumer: AnyConsumer, progress: Progress | None = None
+    ) -> Iterator[AnyConsumer]:
+        """Do the work; after every step the caller takes what the consumer has to give.
 
         `progress` is called with the stored bytes read so far, and all of them or None.
         """
@@ -91,29 +126,29 @@ class Pass:
                 break
             source = self._opened.pop(index, None) or self._open(origin)
             self._current = source
-            for _ in self._windows(source, rewriter):
-                yield rewriter
+            for _ in self._windows(source, consumer):
+                yield consumer
                 if progress is not None:
                     progress(self._done + source.position, self.total)
             self._done += source.position
-            self._note(index, source, rewriter)
+            self._note(index, source, consumer)
             self._current = None
-            source.close()  # what the rewriter holds of it is its own by now
+            source.close()  # what the consumer holds of it is its own by now
             if self._lost:
                 return
         if self.began:
-            rewriter.finish()
-            yield rewriter
+            consumer.finish()
+            yield consumer
 
     def close(self) -> None:
-        """Close what is open; bytes that the rewriter refers to stay until it is gone."""
+        """Close what is open; bytes that the consumer refers to stay until it is gone."""
         for source in (self._current, *self._opened.values()):
             if source is not None:
                 source.close()
         self._current = None
         self._opened.clear()
 
-    def _windows(self, source: Source, rewriter: Rewriter) -> Iterator[Window]:
+    def _windows(self, source: Source, consumer: Consumer) -> Iterator[Window]:
         """Feed one input; each window comes out after it was fed."""
         began = ended = False
         window = None
@@ -126,9 +161,9 @@ class Pass:
                 window.stop = window.start
                 window.final = True
             if not began:
-                rewriter.begin(source.name)
+                consumer.begin(source.name)
                 began = True
-            _feed(rewriter, source, window)
+            _feed(consumer, source, window)
             self.began = self.began or window.base + window.start > 0
             ended = window.final and window.start == window.stop
             yield window
@@ -139,8 +174,8 @@ class Pass:
         if not ended:
             window.stop = window.start
             window.final = True
-            _feed(rewriter, source, window)
-        rewriter.end()
+            _feed(consumer, source, window)
+        consumer.end()
         yield window
 
     def _look(self, index: int, origin: Input) -> None:
@@ -176,15 +211,15 @@ class Pass:
         return self.interrupted
 
     def _is_lost(self, source: Source) -> bool:
-        """Notice a mapped file that was cut: what the rewriter holds of it must not be touched."""
+        """Notice a mapped file that was cut: what the consumer holds of it must not be touched."""
         self._lost = source.stable and source.lost() is not None
         return self._lost
 
-    def _note(self, index: int, source: Source, rewriter: Rewriter) -> None:
+    def _note(self, index: int, source: Source, consumer: Consumer) -> None:
         """Record damage of an input that has ended: what the source says explains more."""
         found = source.lost() if self._lost else source.damage
-        if found is None and not self.interrupted and rewriter.damaged is not None:
-            _, offset, why = rewriter.damaged
+        if found is None and not self.interrupted and consumer.damaged is not None:
+            _, offset, why = consumer.damaged
             if source.inflated:
                 why = f"{why} (the offset counts uncompressed bytes)"
             found = Damage(source.name, offset, why)
@@ -192,9 +227,9 @@ class Pass:
             self._damages[index] = found
 
 
-def _feed(rewriter: Rewriter, source: Source, window: Window) -> None:
+def _feed(consumer: Consumer, source: Source, window: Window) -> None:
     try:
-        window.start = rewriter.feed(
+        window.start = consumer.feed(
             cast("bytes", window.buffer),  # a mapping serves as well
             window.start,
             window.stop,

@@ -1,4 +1,4 @@
-"""Both followers over public captures: the same connections, verdicts, events, Zeek rows, counts."""
+"""Both followers over captures: the same connections, verdicts, events, Zeek rows and counts."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
-COMMANDS = ("reassemble",)
+COMMANDS = ("reassemble", "track")
 """Each is a module of this package with SUMMARY, DESCRIPTION, EXAMPLES, add_arguments and run."""
 
 DEBUG = "FRAGTRACK_DEBUG"
@@ -51,7 +51,8 @@ def build_parser() -> ArgumentParser:
     """Make the parser of the whole command line."""
     parser = Parser(
         prog="fragtrack",
-        description="Put IP fragments back together, with the verdicts of a real Linux kernel.",
+        description="Put IP fragments back together and follow connections, with the verdicts of a "
+        "real Linux kernel.",
         epilog="Run 'fragtrack COMMAND --help' for the options of a command, with examples.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and end")

@@ -7,7 +7,7 @@ import sys
 from errno import EBADF
 from typing import TYPE_CHECKING
 
-from fragtrack.cli.status import Status, complain, damage_line
+from fragtrack.cli.status import complain, end_status
 from fragtrack.cli.values import size, threads, usual_threads
 from fragtrack.config import LIMITS, POLICIES, RECLAIMS
 from fragtrack.errors import ConfigError
@@ -15,7 +15,6 @@ from fragtrack.errors import ConfigError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from fragtrack.cli.interrupt import Interrupt
     from fragtrack.summary import Summary
 
 SUMMARY = "rewrite a capture with whole datagrams in place of fragments"
@@ -175,7 +174,7 @@ def run(args: Namespace) -> int:
         raise
     except OSError as error:
         raise OSError(error.errno, f"cannot write: {error.strerror}", "the summary") from error
-    return _status(args, summary, interrupt)
+    return end_status(summary, interrupt.signal, (args.output, args.datagrams))
 
 
 def _check(args: Namespace) -> None:
@@ -239,23 +238,6 @@ def _options(args: Namespace) -> tuple[str, ...]:
 
 def _shown(target: str | None) -> str | None:
     return "standard output" if target == "-" else target
-
-
-def _status(args: Namespace, summary: Summary, interrupt: Interrupt) -> int:
-    for damage in summary.damages:
-        complain(f"{damage_line(damage)}; all that could be read was processed")
-    if summary.interrupted and interrupt.signal is not None:
-        where = " and ".join(
-            os.fspath(name) for name in (args.output, args.datagrams) if name not in (None, "-")
-        )
-        if not summary.packets:
-            complain("interrupted before anything was read; no output is left behind")
-        elif where:
-            complain(f"interrupted: {where}: valid, with everything up to there")
-        else:
-            complain("interrupted: the counts are those up to there")
-        return Status.SIGNAL + interrupt.signal
-    return Status.DAMAGED if summary.damages else Status.DONE
 
 
 def _ignore(_: str) -> None:

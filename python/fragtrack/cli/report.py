@@ -77,8 +77,13 @@ class Places(NamedTuple):
 
 def print_summary(summary: Summary, places: Places, stream: TextIO) -> None:
     """Print the summary, in color if the stream is a terminal that likes it."""
+    print_lines(summary_lines(summary, places), stream)
+
+
+def print_lines(lines: Iterable[str], stream: TextIO) -> None:
+    """Print lines as `summary_lines` gives them, in color if the stream likes it."""
     paint = _color if _colorful(stream) else _plain
-    stream.writelines(paint(line) + "\n" for line in summary_lines(summary, places))
+    stream.writelines(paint(line) + "\n" for line in lines)
 
 
 def summary_lines(summary: Summary, places: Places) -> Iterator[str]:

@@ -5,18 +5,20 @@ suffix     what                                                    may be compre
 ========== ======================================================= =================
 .pcap      capture in the classic format; ``.cap`` is the same     yes
 .pcapng    capture with interfaces, comments, sections             yes
-.jsonl     datagram table, one JSON object a line                  yes
-.csv       datagram table, comma-separated                         yes
-.parquet   datagram table, typed columns (extra ``parquet``)       has its own
+.jsonl     table, one JSON object a line                           yes
+.csv       table, comma-separated                                  yes
+.parquet   table, typed columns (extra ``parquet``)                has its own
+.arrow     table of tracking, to map into memory (the same extra)  no
 ========== ======================================================= =================
 
-Compressed: ``.gz``, ``.zst``, ``.bz2`` or ``.xz`` behind it.
+Compressed: ``.gz``, ``.zst``, ``.bz2`` or ``.xz`` behind it. What tables show of their rows stands
+in `rows` (datagrams) and `track_rows` (connections, verdicts, events).
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fragtrack.errors import ConfigError
 from fragtrack.sinks.compress import COMPRESSORS, PARALLEL, CompressedOutput
@@ -25,55 +27,71 @@ from fragtrack.sinks.output import STDOUT, Output, Writable, is_special, open_ou
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from fragtrack.events import DatagramRow
     from fragtrack.reference.capture import Format
     from fragtrack.sinks.output import Target
-    from fragtrack.sinks.rows import Table
+    from fragtrack.sinks.rows import Shape, Table
+
+    Tables = dict[str, Callable[[], type[Table[Any]]]]
 
 __all__ = [
     "CAPTURES",
     "COMPRESSORS",
     "STDOUT",
     "TABLES",
+    "TRACK_TABLES",
     "Output",
     "Writable",
     "capture_suffix",
     "is_special",
     "open_capture",
+    "open_rows",
     "open_table",
     "table_suffix",
 ]
+
+Row = TypeVar("Row")
 
 CAPTURES: dict[str, Format] = {".pcap": "pcap", ".cap": "pcap", ".pcapng": "pcapng"}
 """Capture format by suffix."""
 
 
-def _jsonl() -> type[Table]:
+def _jsonl() -> type[Table[Any]]:
     from fragtrack.sinks.jsonl import JsonLines
 
     return JsonLines
 
 
-def _csv() -> type[Table]:
+def _csv() -> type[Table[Any]]:
     from fragtrack.sinks.delimited import CommaSeparated
 
     return CommaSeparated
 
 
-def _parquet() -> type[Table]:
+def _parquet() -> type[Table[Any]]:
     from fragtrack.sinks.parquet import Parquet
 
     return Parquet
 
 
-TABLES: dict[str, Callable[[], type[Table]]] = {
+def _arrow() -> type[Table[Any]]:
+    from fragtrack.sinks.parquet import ArrowFile
+
+    return ArrowFile
+
+
+TABLES: Tables = {
     ".jsonl": _jsonl,
     ".csv": _csv,
     ".parquet": _parquet,
 }
-"""Datagram tables by suffix; each row imports its format only when asked for."""
+"""Tables by suffix; each row imports its format only when asked for."""
 
-UNCOMPRESSED = {".parquet"}
-"""Formats that compress inside, and are no longer readable in another compression."""
+TRACK_TABLES: Tables = {**TABLES, ".arrow": _arrow}
+"""The same for connections, verdicts and events."""
+
+UNCOMPRESSED = {".parquet": "compresses by itself", ".arrow": "is there to be mapped into memory"}
+"""Formats that are not readable in a compression, and why."""
 
 
 def capture_suffix(target: Target, requested: Format | None) -> Format | None:
@@ -102,8 +120,15 @@ def capture_suffix(target: Target, requested: Format | None) -> Format | None:
     raise ConfigError(f"{path}: the name does not tell the format; {_choices(CAPTURES)}")
 
 
-def table_suffix(target: str | os.PathLike[str]) -> str:
+def table_suffix(target: str | os.PathLike[str], known: Iterable[str] = TABLES) -> str:
     """Tell the format of a table by its name; what has no suffix to go by gets JSON lines.
+
+    Parameters
+    ----------
+    target
+        Path of the table.
+    known
+        The suffixes that it may have.
 
     Raises
     ------
@@ -112,13 +137,13 @@ def table_suffix(target: str | os.PathLike[str]) -> str:
     """
     path = os.fspath(target)
     suffix, compression = _split(path)
-    if suffix in TABLES and not (compression and suffix in UNCOMPRESSED):
+    if suffix in known and not (compression and suffix in UNCOMPRESSED):
         return suffix
     if path == STDOUT or is_special(path):
         return ".jsonl"
-    if suffix in UNCOMPRESSED:
-        raise ConfigError(f"{path}: {suffix} compresses by itself; leave out {compression}")
-    raise ConfigError(f"{path}: the name does not tell the format; {_choices(TABLES)}")
+    if suffix in known:
+        raise ConfigError(f"{path}: {suffix} {UNCOMPRESSED[suffix]}; leave out {compression}")
+    raise ConfigError(f"{path}: the name does not tell the format; {_choices(known)}")
 
 
 def open_capture(target: Target, *, threads: int = 0) -> Output:
@@ -146,7 +171,9 @@ def open_capture(target: Target, *, threads: int = 0) -> Output:
     return output
 
 
-def open_table(target: str | os.PathLike[str], *, sha256: bool, threads: int = 0) -> Table:
+def open_table(
+    target: str | os.PathLike[str], *, sha256: bool, threads: int = 0
+) -> Table[DatagramRow]:
     """Open a datagram table in the format of its suffix; `threads` as for `open_capture`.
 
     Raises
@@ -156,10 +183,44 @@ def open_table(target: str | os.PathLike[str], *, sha256: bool, threads: int = 0
     ConfigError
         If a file name tells no format.
     """
-    kind = TABLES[table_suffix(target)]()
+    from fragtrack.sinks.rows import datagram_shape
+
+    shape = datagram_shape(sha256=sha256)
+    return open_rows(target, shape, TABLES, suffix=table_suffix(target), threads=threads)
+
+
+def open_rows(
+    target: str | os.PathLike[str],
+    shape: Shape[Row],
+    known: Tables,
+    *,
+    suffix: str,
+    threads: int = 0,
+) -> Table[Row]:
+    """Open a table of any rows.
+
+    Parameters
+    ----------
+    target
+        Path of the table.
+    shape
+        What it shows.
+    known
+        The formats that it may have.
+    suffix
+        The one that it has, from `table_suffix`.
+    threads
+        As for `open_capture`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; as `OutputError` where a library is missing.
+    """
+    kind: type[Table[Row]] = known[suffix]()
     output = open_capture(target, threads=threads)
     try:
-        return kind(output, sha256=sha256)
+        return kind(output, shape)
     except BaseException:
         output.discard()
         raise

@@ -1,4 +1,4 @@
-"""Datagram table as comma-separated values (RFC 4180, lines ending with a line feed)."""
+"""Tables as comma-separated values (RFC 4180, lines ending with a line feed)."""
 
 from __future__ import annotations
 
@@ -6,31 +6,39 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from fragtrack.sinks.rows import COLUMNS, Table
+from fragtrack.sinks.rows import Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fragtrack.events import DatagramRow
     from fragtrack.sinks.output import Output
+    from fragtrack.sinks.rows import Shape
 
-FRAMES = COLUMNS.index("frames")
+TRUTH = {True: "true", False: "false"}
 
 
-class CommaSeparated(Table):
-    """A header line, then one line a row; `frames` joined by spaces, absent values empty."""
+class CommaSeparated(Table[Row]):
+    """A header line, then one line a row.
 
-    def __init__(self, output: Output, *, sha256: bool) -> None:
-        super().__init__(output, sha256=sha256)
+    Several values in a cell are joined by spaces, absent values are empty.
+    """
+
+    def __init__(self, output: Output, shape: Shape[Row]) -> None:
+        super().__init__(output, shape)
+        self._lists = shape.places("uint64[]")
+        self._flags = shape.places("bool_")
         self._text = io.StringIO()
         self._writer = csv.writer(self._text, lineterminator="\n")
-        self._writer.writerow(self.columns)
+        self._writer.writerow(shape.columns)
 
-    def write(self, rows: Sequence[DatagramRow]) -> None:
+    def write(self, rows: Sequence[Row]) -> None:
         """Write the rows at once."""
         for row in rows:
-            cells = list(self.cells(row))
-            cells[FRAMES] = " ".join(map(str, row.frames))
+            cells = list(self.shape.cells(row))
+            for place in self._lists:
+                cells[place] = " ".join(map(str, cells[place]))
+            for place in self._flags:
+                cells[place] = TRUTH[cells[place]]
             self._writer.writerow(cells)
         self._flush()
 

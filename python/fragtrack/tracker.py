@@ -1,0 +1,155 @@
+"""Packets in, verdicts out: the tracker to call from a program that has the packets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fragtrack import engine
+from fragtrack.track_config import TrackConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fragtrack.conntrack import Form
+    from fragtrack.reference.track.table import Connections
+    from fragtrack.verdicts import Event, Verdict
+
+
+class Tracker:
+    """Follow connections as Linux does.
+
+    No clock is read: time is what `push` and `advance` say. The methods are those of the backend
+    themselves, thus cost one attribute look-up. Fragments are put together first, as in front of
+    the kernel's connection tracking.
+
+    Parameters
+    ----------
+    profile
+        Whose rules: ``linux-6.18``, or ``pre-6.1``.
+    limits
+        Of that reassembly, as in `fragtrack.ReassemblyConfig`: ``capture`` or ``kernel``.
+    **config
+        Further fields of `fragtrack.TrackConfig`: the kernel's sysctls without their prefix
+        ``nf_conntrack_``, for example ``tcp_loose=False``, and ``checksum``, ``max``,
+        ``gap_tolerant``.
+
+    Raises
+    ------
+    ConfigError
+        If a value cannot be.
+
+    Examples
+    --------
+    >>> from fragtrack.testing import Talk
+    >>> talk = Talk()
+    >>> t = Tracker(tcp_loose=False)
+    >>> t.push(talk.client("S"), 0).ct_class, t.push(talk.server("SA"), 1_000_000).state
+    ('new', 'SYN_RECV')
+    >>> t.push(talk.client("A", seq=10_000_000), 2_000_000).detail
+    'SEQ 10001000 is over the upper bound 66536 (over the window of the receiver)'
+    """
+
+    __slots__ = {
+        "_backend": "The object of the backend.",
+        "_config": "The settings.",
+        "advance": "``advance(time_ns) -> None``: let time pass; what runs out ends.",
+        "connections": (
+            "``connections() -> Connections``: those in the table, in order of creation. "
+            "``rows()`` gives them one by one; pyarrow, polars and duckdb read the whole table."
+        ),
+        "ended": "``ended() -> Connections``: those that ended since the last call, in order.",
+        "events": "``events() -> list[Event]``: what happened since the last call, in order.",
+        "flush": (
+            "``flush() -> None``: the input is over; open fragments are given up, connections stay."
+        ),
+        "inspect": (
+            "``inspect(connection) -> dict | None``: the private TCP state of a connection, by its "
+            "number: for each direction end, maxend, maxwin, maxack, scale and flags (``win``), "
+            "the repetitions (``retrans``), class and direction of the last segment (``last``). "
+            "None if it is gone, or not TCP."
+        ),
+        "push": (
+            "``push(packet, time_ns, zone=0) -> Verdict``: take one packet, bytes from its IP "
+            "header on, that arrived at `time_ns` (nanoseconds). Packets of different zones never "
+            "meet. Bad packets are verdicts, not errors."
+        ),
+    }
+
+    push: Callable[..., Verdict]
+    advance: Callable[[int], None]
+    flush: Callable[[], None]
+    connections: Callable[[], Connections]
+    ended: Callable[[], Connections]
+    events: Callable[[], list[Event]]
+    inspect: Callable[[int], dict[str, Any] | None]
+
+    def __init__(
+        self, profile: str = "linux-6.18", *, limits: str = "capture", **config: Any
+    ) -> None:
+        self._config = engine.keyed(TrackConfig(profile=profile, **config))
+        backend = engine.new_tracker(self._config, limits=limits)
+        self._backend = backend
+        self.push = backend.push
+        self.advance = backend.advance
+        self.flush = backend.flush
+        self.connections = backend.connections
+        self.ended = backend.take_ended
+        self.events = backend.take_events
+        self.inspect = backend.inspect
+
+    @property
+    def config(self) -> TrackConfig:
+        """The settings, with the hash key that was drawn."""
+        return self._config
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the kernel would count, by its names; ``entries`` are the connections now."""
+        return self._backend.counters
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Packets by the name of their `fragtrack.TrackReason`."""
+        return self._backend.reasons
+
+    @property
+    def fragments(self) -> dict[str, int]:
+        """Fragments ``seen``; datagrams that were ``complete``, and ``incomplete`` ones."""
+        return self._backend.fragments
+
+    @property
+    def orphans(self) -> dict[str, int]:
+        """Fragments that did not become part of a datagram, by `fragtrack.Reason`."""
+        return self._backend.orphans
+
+    def dump(self, form: Form = "list") -> str:
+        """Write the table as the kernel's own tool does, a line for each connection.
+
+        Parameters
+        ----------
+        form
+            ``list`` as ``conntrack -L``, ``extended`` (``-o extended``), ``procfs`` (as
+            ``/proc/net/nf_conntrack``), ``xml`` or ``save`` (``-o xml``, ``-o save``).
+        """
+        from fragtrack.conntrack import format_entry, from_connection
+
+        rows = self.connections().rows()
+        return "".join(f"{format_entry(from_connection(row), form=form)}\n" for row in rows)
+
+    def check(self) -> None:
+        """Assert every invariant from scratch.
+
+        Raises
+        ------
+        AssertionError
+            If one does not hold.
+        """
+        self._backend.check()
+
+    def __len__(self) -> int:
+        """Count the connections in the table."""
+        return len(self._backend)
+
+    def __repr__(self) -> str:
+        """Show what it is and how full."""
+        return f"<fragtrack.Tracker profile={self._config.profile} connections={len(self)}>"
