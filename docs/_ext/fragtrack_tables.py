@@ -1,16 +1,20 @@
-"""The directive ``fragtrack-table NAME``: puts a table of `tables` where it stands."""
+"""Directives: ``fragtrack-table NAME`` puts a table, ``fragtrack-states`` the drawing of states."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import states
+import tables
+import track_tables
+from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
-from tables import TABLES
 
 if TYPE_CHECKING:
-    from docutils import nodes
     from sphinx.application import Sphinx
     from sphinx.util.typing import ExtensionMetadata
+
+TABLES = {**tables.TABLES, **track_tables.TABLES}
 
 
 class FragtrackTable(SphinxDirective):
@@ -24,7 +28,16 @@ class FragtrackTable(SphinxDirective):
         return self.parse_text_to_nodes(table.markdown())
 
 
+class FragtrackStates(SphinxDirective):
+    """Put the drawing of the TCP states here."""
+
+    def run(self) -> list[nodes.Node]:
+        """Draw it; only HTML shows it."""
+        return [nodes.raw("", states.svg(), format="html")]
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Register the directive."""
+    """Register the directives."""
     app.add_directive("fragtrack-table", FragtrackTable)
+    app.add_directive("fragtrack-states", FragtrackStates)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -218,12 +218,16 @@ LINK_WORDS = {
 
 def options() -> Table:
     """Return the options of ``fragtrack reassemble``, as its parser has them."""
-    from argparse import ArgumentParser
+    return options_of("reassemble")
 
-    from fragtrack.cli import reassemble
+
+def options_of(command: str) -> Table:
+    """Return the options of a command, as its parser has them."""
+    from argparse import ArgumentParser
+    from importlib import import_module
 
     parser = ArgumentParser()
-    reassemble.add_arguments(parser)
+    import_module(f"fragtrack.cli.{command}").add_arguments(parser)
     rows = [option(action) for action in parser._actions]  # noqa: SLF001 - there is no other list
     return Table(("option", "meaning"), rows)
 

@@ -1,4 +1,4 @@
-"""Pages lead somewhere, tables can be made, and the shipped example is what its script makes."""
+"""Pages lead somewhere, tables can be made, and shipped examples are what their scripts make."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fragtrack
 
 ROOT = Path(__file__).parents[2]
+EXTENSIONS = ROOT / "docs" / "_ext"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 LINK = re.compile(r"\]\((?!https?:|#)(?P<target>[^)#\s]+)(?:#[^)]*)?\)")
 
@@ -34,19 +36,29 @@ def tables() -> list[str]:
 
 
 @pytest.mark.parametrize("name", tables())
-def test_every_table_has_rows_and_words(name: str) -> None:
-    namespace = runpy.run_path(str(ROOT / "docs" / "_ext" / "tables.py"))
-    table = namespace["TABLES"][name]()
+def test_every_table_has_rows_and_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXTENSIONS))
+    made: dict[str, Any] = {}
+    for module in ("tables.py", "track_tables.py"):
+        made |= runpy.run_path(str(EXTENSIONS / module))["TABLES"]
+    table = made[name]()
     assert table.rows
     assert all(len(row) == len(table.titles) for row in table.rows)
     assert all(text for row in table.rows for text in row)
 
 
+@pytest.mark.parametrize(
+    ("script", "example"),
+    [
+        ("make_example.py", "fragments.pcapng"),
+        ("make_connections.py", "connections.pcapng"),
+    ],
+)
 def test_the_example_is_what_its_script_makes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: str, example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tmp_path / "made.pcapng"
-    monkeypatch.setattr(sys, "argv", ["make_example.py", str(made)])
-    runpy.run_path(str(ROOT / "examples" / "make_example.py"), run_name="__main__")
-    assert made.read_bytes() == (ROOT / "examples" / "fragments.pcapng").read_bytes()
+    monkeypatch.setattr(sys, "argv", [script, str(made)])
+    runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
+    assert made.read_bytes() == (ROOT / "examples" / example).read_bytes()
     assert made.stat().st_size < 100_000
