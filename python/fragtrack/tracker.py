@@ -8,7 +8,7 @@ from fragtrack import engine
 from fragtrack.track_config import TrackConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fragtrack.conntrack import Form
     from fragtrack.reference.track.table import Connections
@@ -121,6 +121,23 @@ class Tracker:
     def orphans(self) -> dict[str, int]:
         """Fragments that did not become part of a datagram, by `fragtrack.Reason`."""
         return self._backend.orphans
+
+    def pages(self, limit: int = 65_536) -> Iterator[Connections]:
+        """Walk over the connections in the table without holding up the packets.
+
+        Between two pages packets may be pushed. A connection that is in the table all the time
+        comes exactly once, in no order that can be relied on; one that comes or goes meanwhile may
+        be there or not, as in a dump of the kernel.
+
+        Parameters
+        ----------
+        limit
+            Connections a page, at most.
+        """
+        cursor: int | None = 0
+        while cursor is not None:
+            page, cursor = self._backend.page(cursor, limit)
+            yield page
 
     def dump(self, form: Form = "list") -> str:
         """Write the table as the kernel's own tool does, a line for each connection.

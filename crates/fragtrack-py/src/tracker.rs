@@ -232,6 +232,12 @@ impl Tracker {
         Connections::new(self.core.rows(), ZonesOf::Caller)
     }
 
+    /// Gives at most so many of the connections in the table, and where to go on, or None.
+    fn page(&self, cursor: u32, limit: usize) -> (Connections, Option<u32>) {
+        let (rows, next) = self.core.page(cursor, limit.max(1));
+        (Connections::new(rows, ZonesOf::Caller), next)
+    }
+
     /// Tells the window state of a TCP connection, or None.
     fn inspect<'py>(&self, py: Python<'py>, connection: u64) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(flow) = self.core.slot(connection).and_then(|slot| self.core.flow(slot)) else { return Ok(None) };

@@ -58,6 +58,8 @@ pub(crate) struct Options {
     /// Datagrams that every pass must complete; bytes of their IP payloads.
     pub(crate) datagrams: Option<u64>,
     pub(crate) bytes: Option<u64>,
+    /// Connections that every pass must make.
+    pub(crate) connections: Option<u64>,
     /// The part of `datagrams` that is enough, percent (a flood costs some).
     pub(crate) percent: u64,
     /// Bytes of memory the engine may use for one family; the default of `limits="capture"` if absent.
@@ -67,9 +69,6 @@ pub(crate) struct Options {
     /// Measurements to run, comma-separated; all if empty.
     pub(crate) only: String,
 }
-
-pub(crate) const USAGE: &str = "usage: engine FILE.pcap [--rounds N] [--datagrams N] [--bytes N] \
-[--percent N] [--memory BYTES] [--huge] [--only NAME,...]";
 
 impl Options {
     /// Reads the arguments; an error is the sentence to print.
@@ -93,6 +92,7 @@ impl Options {
             match name {
                 "rounds" => options.rounds = u32::try_from(number()?).unwrap_or(u32::MAX),
                 "datagrams" => options.datagrams = Some(number()?),
+                "connections" => options.connections = Some(number()?),
                 "bytes" => options.bytes = Some(number()?),
                 "percent" => options.percent = number()?,
                 "memory" => options.memory = Some(number()?),

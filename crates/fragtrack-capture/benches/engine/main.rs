@@ -46,6 +46,9 @@ pub(crate) trait Measure {
 /// Exit status where huge pages were asked for and not granted; the next start may get them.
 const TRY_AGAIN: u8 = 75;
 
+const USAGE: &str = "usage: engine FILE.pcap [--rounds N] [--datagrams N] [--bytes N] \
+[--percent N] [--memory BYTES] [--huge] [--only NAME,...]";
+
 fn main() -> ExitCode {
     match run() {
         Ok(true) => ExitCode::SUCCESS,
@@ -61,7 +64,7 @@ fn main() -> ExitCode {
 fn run() -> Result<bool, String> {
     let options = Options::parse(std::env::args().skip(1))?;
     if options.file.is_empty() {
-        println!("{}", input::USAGE); // `cargo bench` without arguments passes
+        println!("{USAGE}"); // `cargo bench` without arguments passes
         return Ok(true);
     }
     let capture = Capture::load(&options.file).map_err(|why| format!("{}: {why}", options.file))?;

@@ -72,6 +72,9 @@ impl Flows {
             prefetch::line(flow);
             prefetch::line(&flow.number);
         }
+        if let Some(wide) = self.wide.get(slot as usize) {
+            prefetch::line(wide);
+        }
     }
 
     /// The connection of a key.
@@ -193,6 +196,15 @@ impl Flows {
         (0..RANGE).map(move |ahead| self.bucket(hash.wrapping_add(ahead.wrapping_mul(width))).collect())
     }
 
+    /// The live slots from a place on, and where to go on; `None`: that was all.
+    #[must_use]
+    pub fn page(&self, from: u32, most: usize) -> (Vec<u32>, Option<u32>) {
+        let behind = (from..).zip(self.slots.get(from as usize..).unwrap_or(&[]));
+        let mut live = behind.filter(|(_, flow)| flow.has(bit::LIVE)).map(|(slot, _)| slot);
+        let page: Vec<u32> = live.by_ref().take(most).collect();
+        (page, live.next())
+    }
+
     /// All live slots.
     pub fn live(&self) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.slots).filter(|(_, flow)| flow.has(bit::LIVE)).map(|(slot, _)| slot)
@@ -206,6 +218,13 @@ impl Flows {
             + self.wide.capacity() * 24
             + self.zones.capacity() * 8
             + self.free.capacity() * 4
+    }
+
+    /// Bytes in use, without what is kept for growth.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        let columns = self.wide.len() * 24 + self.zones.len() * 8 + self.free.len() * 4;
+        self.index.memory() + self.slots.len() * size_of::<Flow>() + columns
     }
 
     /// Asserts the invariant from scratch.

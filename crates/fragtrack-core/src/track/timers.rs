@@ -128,7 +128,13 @@ impl Timers {
         Some(count)
     }
 
-    /// Bytes in use.
+    /// Bytes in use, without what is kept for growth.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.links.len() * size_of::<Link>() + SECONDS * 4
+    }
+
+    /// Bytes it has.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.links.capacity() * size_of::<Link>() + SECONDS * 4

@@ -326,6 +326,14 @@ impl Tracker {
         rows
     }
 
+    /// Some connections in the table, from a place on, and where to go on. Between two pages the tracker may be used: a
+    /// connection that is there all the time comes exactly once.
+    #[must_use]
+    pub fn page(&self, from: u32, most: usize) -> (Vec<Row>, Option<u32>) {
+        let (slots, next) = self.flows.page(from, most);
+        (slots.into_iter().filter_map(|slot| self.row(slot)).collect(), next)
+    }
+
     /// Connections that ended since the last call, in the order of their ending.
     pub fn take_ended(&mut self) -> Vec<Row> {
         core::mem::take(&mut self.ended)
@@ -370,6 +378,12 @@ impl Tracker {
     #[must_use]
     pub fn memory(&self) -> usize {
         self.flows.memory() + self.timers.memory()
+    }
+
+    /// Bytes of it in use: the rest is kept for growth.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.flows.used() + self.timers.used()
     }
 
     /// Asserts all invariants from scratch.

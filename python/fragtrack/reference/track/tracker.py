@@ -163,6 +163,28 @@ class Tracker:
         """Return the connections in the table, in the order of creation."""
         return Connections([self._entries.row(flow) for flow in self._entries.flows])
 
+    def page(self, cursor: int, limit: int) -> tuple[Connections, int | None]:
+        """Return some of the connections in the table, in no order that can be relied on.
+
+        Parameters
+        ----------
+        cursor : int
+            0, or where the page before said to go on.
+        limit : int
+            How many at most; at least 1.
+
+        Returns
+        -------
+        connections : Connections
+        next : int or None
+            Where to go on; None if that was all. Between two pages the tracker may be used: a
+            connection that is there all the time comes exactly once.
+        """
+        behind = [flow for flow in self._entries.flows if flow.id > cursor]
+        page = behind[: max(1, limit)]
+        rows = Connections([self._entries.row(flow) for flow in page])
+        return rows, page[-1].id if len(page) < len(behind) else None
+
     def inspect(self, connection: int) -> dict[str, object] | None:
         """Show the private TCP state of a connection; None if it is gone, or not TCP.
 
