@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import tracking
 from shapes import CLASSIC, FRAGMENTS, QUEUES
 
 Sample = dict[str, Any]
@@ -156,6 +157,7 @@ def verdicts(figures: Figures, samples: list[Sample]) -> list[Verdict]:
     if len(peaks) > 1:
         growth = max(peaks) / peaks[0]
         judge.most("peak anonymous memory / that of the smallest file", "3f", 1.1, growth)
+    tracking.judge(figures, samples, judge)
     return judge.found
 
 

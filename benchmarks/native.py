@@ -25,8 +25,8 @@ TRY_AGAIN = 75
 """Exit status of the benchmark where its memory is not in huge pages."""
 
 
-def build() -> Path:
-    """Build the benchmark and say where it is.
+def build(name: str = "engine") -> Path:
+    """Build a benchmark and say where it is.
 
     Raises
     ------
@@ -34,11 +34,11 @@ def build() -> Path:
         If cargo fails.
     """
     command = ["cargo", "bench", "--locked", "--package", "fragtrack-capture"]
-    command += ["--bench", "engine", "--no-run", "--message-format", "json"]
+    command += ["--bench", name, "--no-run", "--message-format", "json"]
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     for line in result.stdout.splitlines():
         message = json.loads(line)
-        if message.get("executable") and message.get("target", {}).get("name") == "engine":
+        if message.get("executable") and message.get("target", {}).get("name") == name:
             return Path(message["executable"])
     raise RuntimeError("cargo did not build the benchmark")
 
@@ -68,6 +68,18 @@ def measure(
     command += ["--datagrams", str(truth["datagrams"]), "--bytes", str(truth["ip_payload_bytes"])]
     if truth["name"] == "flood":  # how many survive is what is measured
         command += ["--memory", str(FLOOD_MEMORY), "--percent", "0"]
+    return start(program, command[1:], huge=huge)
+
+
+def start(program: Path, arguments: list[str], *, huge: bool) -> list[dict[str, Any]]:
+    """Start a benchmark, in huge pages if they are wanted and granted; gives its samples.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    command = [str(program), *arguments]
     for _ in range(STARTS if huge else 0):
         told, status = _start([*command, "--huge"], {**os.environ, **HUGE})
         if status != TRY_AGAIN:

@@ -30,11 +30,12 @@ import machine
 import native
 import peers
 import tables
+import tracking
 import workloads
 from shapes import CLASSIC, FRAGMENTS, QUEUES, shapes
 
 HERE = Path(__file__).resolve().parent
-GROUPS = ("engine", "fragments", "queues", "python", "command")
+GROUPS = ("engine", "fragments", "queues", "python", "command", "track")
 INNER = 2  # passes of the native benchmark in each round
 
 Sample = dict[str, Any]
@@ -74,7 +75,7 @@ class Run:
             if not self.options.no_peers:
                 built = peers.drivers(self.folder / "build", self.options.dpdk_source)
                 others = peers.installed(built, self.options.peer_python)
-            for group in (name for name in todo if name not in ("python", "command")):
+            for group in (name for name in todo if name in ("engine", "fragments", "queues")):
                 for name in names_of(group, quick=self.options.quick):
                     if not self.options.workloads or name in self.options.workloads:
                         self.engine(name, program, others)
@@ -82,6 +83,8 @@ class Run:
             self.python()
         if "command" in todo:
             self.command()
+        if "track" in todo:
+            self.track()
 
     def engine(self, name: str, program: Path, others: list[peers.Peer]) -> None:
         """Measure the floors, the engine and the peers in turns on one workload."""
@@ -126,6 +129,21 @@ class Run:
         scales = [0.01, 0.1] if self.options.quick else [0.1, 1.0, 3.3]
         for sample in command.memory(self.folder, scales):
             self.keep("memory", sample)
+
+    def track(self) -> None:
+        """Measure connection tracking."""
+        options = self.options
+        built = tracking.drivers(self.folder / "build", wanted=not options.no_peers)
+        for name, sample in tracking.measure(
+            self.folder,
+            options.scale,
+            options.rounds,
+            huge=not options.small_pages,
+            with_peers=not options.no_peers,
+            built=built,
+        ):
+            self.say(f"tracking: {name}, {sample['what']}")
+            self.keep(name, sample)
 
     def make(self, name: str) -> tuple[Path, dict[str, Any]]:
         """Make a workload; returns its file and the truth about it."""

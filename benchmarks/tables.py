@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import machine
+import tracking
 from figures import CHAIN, DPDK, FLAT, GATHER, GATHERED, WALK, Figure, Figures, Verdict
 from shapes import CLASSIC, FRAGMENTS, QUEUES
 
@@ -136,6 +137,7 @@ def draw(record: dict[str, Any], figures: Figures, verdicts: list[Verdict]) -> s
         "Open queues": series(figures, "queues", QUEUES),
         "Every program": peers(figures, list(CLASSIC)),
         "Python and the command": whole(figures, record["samples"]),
+        "Connection tracking": tracking.tables(figures, table),
         "Targets": judged(verdicts),
     }
     drawn = (f"### {title}\n\n{text}" for title, text in parts.items() if text)
@@ -156,7 +158,8 @@ def short(record: dict[str, Any], figures: Figures) -> str:
         row += [_cell(figures.find(name, what)) for what in (DPDK, "plain Python", "scapy")]
         rows.append(row)
     parts = [heading(record), table(head, rows) if rows else ""]
-    return "\n".join([*parts, whole(figures, record["samples"])])
+    drawn = [*parts, whole(figures, record["samples"]), tracking.tables(figures, table)]
+    return "\n".join(part for part in drawn if part)
 
 
 def _short(figure: Figure | None) -> str:

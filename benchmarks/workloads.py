@@ -52,22 +52,29 @@ class Writer:
         self.size += len(data)
 
     def close(self, shape: Shape, scale: float) -> dict[str, Any]:
-        """Give the file its name and write the truth beside it."""
+        """Give the file of a shape its name and write the truth beside it."""
+        done = self.datagrams
+        return self.finish(
+            scale,
+            kind="frag",
+            family=shape.family,
+            datagrams=done,
+            fragments_per_datagram=shape.fragments,
+            udp_payload_bytes=done * shape.size,
+            ip_payload_bytes=done * shape.length,
+        )
+
+    def finish(self, scale: float, **more: Any) -> dict[str, Any]:
+        """Give the file its name and write the truth beside it: what is common, and `more`."""
         self.file.close()
         self.part.replace(self.path)
-        done = self.datagrams
         truth = {
             "name": self.path.name.removesuffix(".pcap"),
             "file": self.path.name,
             "version": VERSION,
             "scale": scale,
-            "kind": "frag",
-            "family": shape.family,
             "packets": self.packets,
-            "datagrams": done,
-            "fragments_per_datagram": shape.fragments,
-            "udp_payload_bytes": done * shape.size,
-            "ip_payload_bytes": done * shape.length,
+            **more,
             "file_bytes": self.size,
             "sha256": self.digest.hexdigest(),
         }

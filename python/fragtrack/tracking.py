@@ -14,6 +14,7 @@ from fragtrack.outputs import Outputs
 from fragtrack.run import Pass
 from fragtrack.sinks import TRACK_TABLES, table_suffix
 from fragtrack.sinks import track as sinks
+from fragtrack.sources import name_of
 from fragtrack.track_config import TrackConfig
 from fragtrack.track_summary import TrackSummary, named, ranked
 
@@ -76,7 +77,7 @@ def track(
         them.
     compare
         Path of a dump of the kernel's table (``conntrack -L`` and others) to compare with what is
-        in the table at the end.
+        in the table at the end; ``"-"`` is standard input.
     limits
         Of the reassembly in front, as in `fragtrack.ReassemblyConfig`.
     settings
@@ -124,7 +125,7 @@ def track(
     _check_names(verdicts, events)
     origins = as_list(inputs)
     targets = [target for target in (output, verdicts, events) if target is not None]
-    refuse_overwriting(origins, targets)
+    refuse_overwriting(origins if compare is None else [*origins, compare], targets)
     dump = None if compare is None else _Dump(compare)
     follower = engine.new_follower(
         plan,
@@ -283,11 +284,14 @@ class _Dump:
         from fragtrack.conntrack import DumpError, parse
 
         name = os.fspath(path)
+        source = 0 if name == "-" else name
         try:
-            with open(name, encoding="utf-8", errors="replace") as file:
+            with open(source, encoding="utf-8", errors="replace", closefd=source != 0) as file:
                 self._entries = list(parse(file))
         except DumpError as error:
-            raise FragtrackError(f"{name}: {error}") from error
+            raise FragtrackError(f"{name_of(name)}: {error}") from error
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, name_of(name)) from error
 
     def compare(self, rows: list[Connection]) -> Comparison:
         from fragtrack.conntrack import compare

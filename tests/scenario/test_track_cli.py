@@ -230,6 +230,8 @@ def test_a_comparison_with_a_dump(command: Command) -> None:
     status, out, err = track(command, "in.pcap", "--compare", "same.txt", "-q")
     assert (status, err) == (0, "")
     assert out == "same.txt  3 the same\n"
+    _, out, _ = track(command, "in.pcap", "--compare", "-", "-q", stdin=LIST.encode())
+    assert out == "standard input  3 the same\n"
     (command.folder / "other.txt").write_text(LIST.replace("TIME_WAIT", "ESTABLISHED"))
     status, out, _ = track(command, "in.pcap", "--compare", "other.txt")
     assert status == 0

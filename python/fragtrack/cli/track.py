@@ -89,7 +89,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--compare",
         metavar="DUMP",
         help="say where the table at the end differs from a dump of the kernel's "
-        "('conntrack -L > DUMP')",
+        "('conntrack -L > DUMP'); - is standard input",
     )
     add("--json", action="store_true", help="print the counts as one JSON object")
     add("-q", "--quiet", action="store_true", help="no summary, no progress bar; only problems")
@@ -181,7 +181,7 @@ def run(args: Namespace) -> int:
 
 def _check(args: Namespace) -> None:
     """Refuse what cannot be meant."""
-    if args.inputs.count("-") > 1:
+    if [*args.inputs, args.compare].count("-") > 1:
         raise ConfigError("standard input can be read only once")
     on_stdout = [
         option
@@ -220,8 +220,9 @@ def _show(args: Namespace, found: Tracked) -> None:
     if found.comparison is not None and stream is not None and not args.json:
         from fragtrack.cli.report import print_lines
         from fragtrack.cli.track_report import comparison_lines
+        from fragtrack.sources import name_of
 
-        print_lines(comparison_lines(found.comparison, args.compare), stream)
+        print_lines(comparison_lines(found.comparison, name_of(args.compare)), stream)
     if stream is not None:
         stream.flush()
 

@@ -1,0 +1,210 @@
+"""Workloads of connections: TCP whole lives, one long one, a flood of SYNs.
+
+=========== ====================================================================================
+tcp-mix     50,000 TCP connections from handshake to FIN (90 %) or RST, no loss, 5,000 new a second
+tcp-one     one connection of a million segments
+syn-flood   a million SYNs of as many connections, and 5,000 whole lives among them
+=========== ====================================================================================
+
+Each is a classic pcap on Ethernet with the truth beside it, as those of `workloads`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from packets import fold
+from workloads import MIN_FRAME, RECORD, START, Writer, known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SYN, ACK, FIN, RST, PSH = 2, 16, 1, 4, 8
+CONNECTIONS = 50_000
+MOST = 1_000_000
+NEW_A_SECOND = 5_000
+ETHERNET = bytes.fromhex("020000000002 020000000001 0800")
+POOL = random.Random(2013).randbytes(1 << 16)
+WORDS = struct.unpack(f">{len(POOL) // 2}H", POOL)
+SUMS = [0]
+for _word in WORDS:
+    SUMS.append(SUMS[-1] + _word)
+
+
+class Segment(NamedTuple):
+    """One segment; `side` 0 is the client."""
+
+    time: float
+    side: int
+    flags: int
+    seq: int
+    ack: int
+    payload: int
+
+
+class Ends(NamedTuple):
+    """Addresses and ports: client, server."""
+
+    addresses: tuple[int, int]
+    ports: tuple[int, int]
+
+
+def life(rng: random.Random, start: float) -> Iterator[Segment]:
+    """Handshake, requests and answers, close."""
+    time, rtt, numbers = start, rng.uniform(0.001, 0.05), [rng.getrandbits(32), rng.getrandbits(32)]
+
+    def put(side: int, flags: int, payload: int = 0) -> Segment:
+        ack = numbers[1 - side] if flags & ACK else 0
+        made = Segment(time, side, flags, numbers[side], ack, payload)
+        taken = payload + bool(flags & (SYN | FIN))
+        numbers[side] = (numbers[side] + taken) & 0xFFFF_FFFF
+        return made
+
+    for side, flags in ((0, SYN), (1, SYN | ACK), (0, ACK)):
+        yield put(side, flags)
+        time += rtt
+    rounds = 1
+    while rounds < 12 and rng.random() > 0.34:
+        rounds += 1
+    for _ in range(rounds):
+        time += rtt / 2
+        yield put(0, PSH | ACK, rng.randrange(80, 700))
+        time += rtt
+        answers = rng.randrange(1, 5)
+        for number in range(answers):
+            last = number == answers - 1
+            yield put(1, PSH | ACK if last else ACK, rng.randrange(1, 1449) if last else 1448)
+            time += 0.00002
+        time += rtt / 2
+        yield put(0, ACK)
+    time += rtt
+    close = rng.random()
+    ends = ((0, FIN | ACK), (1, FIN | ACK), (0, ACK))
+    if close >= 0.9:
+        ends = ((1, RST | ACK),)
+    elif close >= 0.8:
+        ends = ((1, FIN | ACK), (0, ACK), (0, FIN | ACK), (1, ACK))
+    for side, flags in ends:
+        yield put(side, flags)
+        time += rtt
+
+
+def lives(rng: random.Random, count: int) -> Iterator[tuple[Segment, int]]:
+    """Give the segments of many lives in the order of time, each with the number of its life."""
+    open_: list[tuple[Segment, int, Iterator[Segment]]] = []
+    for number in range(count):
+        begin = number / NEW_A_SECOND
+        while open_ and open_[0][0].time <= begin:
+            yield from _next(open_)
+        segments = life(rng, begin)
+        heapq.heappush(open_, (next(segments), number, segments))
+    while open_:
+        yield from _next(open_)
+
+
+def _next(open_: list[tuple[Segment, int, Iterator[Segment]]]) -> Iterator[tuple[Segment, int]]:
+    segment, number, rest = open_[0]
+    yield segment, number
+    following = next(rest, None)
+    if following is None:
+        heapq.heappop(open_)
+    else:
+        heapq.heapreplace(open_, (following, number, rest))
+
+
+def ends_of(number: int) -> Ends:
+    """Give addresses and ports of a life; no two have the same."""
+    client = 0x0A01_0001 + number % 20_000
+    server = 0x0A02_0001 + number * 7 % 200
+    return Ends(
+        (client, server), (1024 + number // 20_000 * 7 + number % 7, (80, 443, 8080)[number % 3])
+    )
+
+
+def mix(rng: random.Random, scale: float) -> Iterator[tuple[Segment, Ends]]:
+    """Give the segments of tcp-mix."""
+    count = max(100, int(CONNECTIONS * scale))
+    return ((segment, ends_of(number)) for segment, number in lives(rng, count))
+
+
+def one(_: random.Random, scale: float) -> Iterator[tuple[Segment, Ends]]:
+    """Give the segments of tcp-one: data and acknowledgments in turn."""
+    ends, numbers = ends_of(0), [1000, 2000]
+    for side, flags in ((0, SYN), (1, SYN | ACK)):
+        yield Segment(0.0, side, flags, numbers[side], numbers[1 - side] * side, 0), ends
+        numbers[side] += 1
+    for number in range(max(1000, int(MOST * scale))):
+        side, payload = (0, 100) if number & 1 else (1, 0)
+        made = Segment(number / 1e5, side, ACK, numbers[side], numbers[1 - side], payload)
+        yield made, ends
+        numbers[side] = (numbers[side] + payload) & 0xFFFF_FFFF
+
+
+def flood(rng: random.Random, scale: float) -> Iterator[tuple[Segment, Ends]]:
+    """Give the segments of syn-flood: 200 SYNs for each whole life that begins."""
+    honest = lives(rng, max(10, int(CONNECTIONS * scale / 10)))
+    waiting = next(honest, None)
+    for number in range(max(1000, int(MOST * scale))):
+        time = number / 1e6
+        while waiting is not None and waiting[0].time <= time:
+            yield waiting[0], ends_of(waiting[1])
+            waiting = next(honest, None)
+        source = 0x0B00_0000 + number
+        made = Segment(time, 0, SYN, rng.getrandbits(32), 0, 0)
+        yield made, Ends((source, 0x0A02_0001), (1024 + (number & 0x7FFF), 80))
+    while waiting is not None:
+        yield waiting[0], ends_of(waiting[1])
+        waiting = next(honest, None)
+
+
+SHAPES = {"tcp-mix": mix, "tcp-one": one, "syn-flood": flood}
+
+
+def packet(segment: Segment, ends: Ends, number: int) -> tuple[bytes, bytes]:
+    """Build the headers of a segment, Ethernet first, and its payload; both checksums are right."""
+    side, size = segment.side, segment.payload
+    source, destination = ends.addresses[side], ends.addresses[1 - side]
+    sport, dport = ends.ports[side], ends.ports[1 - side]
+    start = number * 2 & 0x7FFE
+    payload = POOL[start : start + size]
+    total = 40 + size
+    halves = (source >> 16) + (source & 0xFFFF) + (destination >> 16) + (destination & 0xFFFF)
+    ip = fold(0x4500 + total + (number & 0xFFFF) + 0x4000 + 0x4006 + halves)
+    summed = SUMS[(start + size) // 2] - SUMS[start // 2] + (payload[-1] << 8 if size & 1 else 0)
+    fields = sport + dport + (segment.seq >> 16) + (segment.seq & 0xFFFF)
+    fields += (segment.ack >> 16) + (segment.ack & 0xFFFF) + 0x5000 + segment.flags + 64240
+    tcp = fold(halves + 6 + 20 + size + fields + summed)
+    head = struct.pack(
+        ">BBHHHBBHIIHHIIBBHHH",
+        *(0x45, 0, total, number & 0xFFFF, 0x4000, 64, 6, 0xFFFF - ip, source, destination),
+        *(sport, dport, segment.seq, segment.ack, 0x50, segment.flags, 64240, 0xFFFF - tcp, 0),
+    )
+    return ETHERNET + head, payload
+
+
+def make(name: str, folder: Path, scale: float = 1.0) -> dict[str, Any]:
+    """Write a workload, unless it is there already; returns the truth about it."""
+    path = folder / f"{name}.pcap"
+    truth = known(path, scale)
+    if truth is not None:
+        return truth
+    writer, seen = Writer(path), set()
+    parts: list[bytes] = []
+    for number, (segment, ends) in enumerate(SHAPES[name](random.Random(name), scale)):
+        head, payload = packet(segment, ends, number)
+        used = len(head) + len(payload)
+        length = max(used, MIN_FRAME)
+        seconds, micros = divmod(int(segment.time * 1e6), 1_000_000)
+        parts += (RECORD.pack(START + seconds, micros, length, length), head, payload)
+        parts.append(bytes(length - used))
+        seen.add(ends)
+        writer.packets = number + 1
+        if not number & 0xFFF:
+            writer.write(b"".join(parts))
+            parts.clear()
+    writer.write(b"".join(parts))
+    return writer.finish(scale, kind="flows", connections=len(seen))
