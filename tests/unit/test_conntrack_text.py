@@ -107,9 +107,12 @@ def test_xml_says_the_same_as_the_extended_list() -> None:
         assert steady(format_entry(entry, "xml")) == steady(line)
 
 
-def test_save_says_the_same_as_the_list() -> None:
-    entries = {key(entry): entry for entry in map(parse_line, recorded("list.txt"))}
-    for line in recorded("save.txt"):
+@pytest.mark.parametrize(
+    ("listed", "saved_as"), [("list", "save"), ("translated", "translated_save")]
+)
+def test_save_says_the_same_as_the_list(listed: str, saved_as: str) -> None:
+    entries = {key(entry): entry for entry in map(parse_line, recorded(f"{listed}.txt"))}
+    for line in recorded(f"{saved_as}.txt"):
         saved = parse_line(line)
         entry = entries.get(key(saved))
         if entry is None:
@@ -231,6 +234,27 @@ def test_a_saved_line_has_its_icmp_answer() -> None:
     )
     assert entry.unreplied
     assert (entry.reply.icmp_type, entry.reply.icmp_id) == (14, 77)
+
+
+def test_a_saved_line_names_translated_addresses_by_other_options() -> None:
+    entry = parse_line("-A -t 9 -u UNSET -s 192.0.2.1 -d 192.0.2.2 -g 192.0.2.3 -n 192.0.2.4 -p 50")
+    assert entry.written is None
+    assert (entry.reply.src, entry.reply.dst) == ("192.0.2.3", "192.0.2.4")
+    assert entry.translated
+
+
+@pytest.mark.parametrize(
+    ("stamp", "time"),
+    [
+        ("1298653450.000123", 1_298_653_450_000_123_000),
+        ("1298653450.123   ", 1_298_653_450_000_123_000),  # as older tools write it
+    ],
+)
+def test_microseconds_of_an_event(stamp: str, time: int) -> None:
+    line = f"[{stamp}]\t    [NEW] {UDP}"
+    entry = parse_line(line)
+    assert entry.time == time
+    assert format_entry(entry) == line
 
 
 # -------------------------------------------------------------------------- what is kept as is

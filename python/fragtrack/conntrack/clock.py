@@ -61,13 +61,13 @@ def moment(day: tuple[int, int, int], clock: tuple[int, int, int]) -> int | None
     return seconds * SECOND if seconds >= 0 else None
 
 
-def when(time: int) -> tuple[tuple[str, int], ...]:
-    """Take a time apart as XML does. Sunday is day 1 of the week."""
+def when(time: int) -> tuple[tuple[str, int | str], ...]:
+    """Take a time apart as XML does. Sunday is day 1 of the week; only two parts are padded."""
     t = datetime.fromtimestamp(min(time // SECOND, LATEST), UTC)
     return (
         ("hour", t.hour),
-        ("min", t.minute),
-        ("sec", t.second),
+        ("min", f"{t.minute:02}"),
+        ("sec", f"{t.second:02}"),
         ("wday", t.isoweekday() % 7 + 1),
         ("day", t.day),
         ("month", t.month),

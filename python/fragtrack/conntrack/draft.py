@@ -71,6 +71,8 @@ _OPTIONS: Final = {
     "-d": (0, "dst"),
     "-r": (1, "src"),
     "-q": (1, "dst"),
+    "-g": (1, "src"),  # in place of -r, where the destination is translated
+    "-n": (1, "dst"),  # in place of -q, where the source is translated
     "--sport": (0, "sport"),
     "--dport": (0, "dport"),
     "--reply-port-src": (1, "sport"),

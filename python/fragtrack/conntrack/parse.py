@@ -18,8 +18,9 @@ from fragtrack.conntrack.text import render
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_WORD: Final = re.compile(r"\[(?:start|stop)=[^\]\n]*\]|\S+")
-_SEEN: Final = re.compile(r"\[([0-9]{1,12})\.([0-9]{6})\]")
+_WORD: Final = re.compile(r"\[(?:start|stop)=[^\]\n]*\]|\[[0-9]+\.[0-9]+ *\]|\S+")
+# Older tools fill up with blanks behind the microseconds, not with zeros before them.
+_SEEN: Final = re.compile(r"\[([0-9]{1,12})\.([0-9]{1,6}) *\]")
 _TRAILER: Final = re.compile(r"conntrack v\S+ \(conntrack-tools\): ")
 _FRAME: Final = re.compile(r"(?:<\?xml[^<>]*\?>|</?conntrack>|\s)*")
 _FLOW: Final = re.compile(r"(?=<flow[ >])")

@@ -201,7 +201,9 @@ def _save(entry: Entry) -> Iterator[str]:
         if number is not None:
             yield f"{name} {number}"
     original, reply = entry.original, entry.reply
-    yield f"-s {original.src} -d {original.dst} -r {reply.src} -q {reply.dst}"
+    source = "-r" if reply.src == original.dst else "-g"  # -g, -n: translated addresses
+    destination = "-q" if reply.dst == original.src else "-n"
+    yield f"-s {original.src} -d {original.dst} {source} {reply.src} {destination} {reply.dst}"
     yield f"-p {PROTOCOLS.get(entry.protocol, entry.protocol)}"
     for name, value in _options(entry):
         if value is not None:
