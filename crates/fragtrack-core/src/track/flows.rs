@@ -10,7 +10,7 @@ use crate::wire::Family;
 /// Most connections of one bucket (the kernel draws a limit from 50 to 79 for each insertion).
 pub const CHAIN: usize = 64;
 /// Neighboring buckets that are looked at for something to drop (`NF_CT_EVICTION_RANGE`).
-const RANGE: u32 = 8;
+pub const RANGE: u32 = 8;
 /// Fewest buckets.
 const FEWEST: u32 = 1024;
 
@@ -190,10 +190,9 @@ impl Flows {
         self.index.range(low, low | ((1u64 << self.shift) - 1) as u32)
     }
 
-    /// The slots of each of the buckets from that of a hash on that are looked at for something to drop.
-    pub fn near(&self, hash: u32) -> impl Iterator<Item = Vec<u32>> {
-        let width = 1u32.wrapping_shl(self.shift);
-        (0..RANGE).map(move |ahead| self.bucket(hash.wrapping_add(ahead.wrapping_mul(width))).collect())
+    /// The slots of the bucket so many behind that of a hash.
+    pub fn near(&self, hash: u32, ahead: u32) -> impl Iterator<Item = u32> {
+        self.bucket(hash.wrapping_add(ahead.wrapping_mul(1u32.wrapping_shl(self.shift))))
     }
 
     /// The live slots from a place on, and where to go on; `None`: that was all.

@@ -1,6 +1,7 @@
 //! Time passes, and room is made: how connections end that no packet ends.
 
 use super::flow::{Flow, bit};
+use super::flows::RANGE;
 use super::timers::FURTHEST;
 use super::tracker::Tracker;
 use super::verdict::End;
@@ -107,25 +108,29 @@ impl Tracker {
     /// Makes room near a bucket (`early_drop`); whether there was something to drop.
     #[inline(never)]
     pub(super) fn drop_early(&mut self, hash: u32, frame: u64) -> bool {
-        let buckets: Vec<Vec<u32>> = self.flows.near(hash).collect();
-        for bucket in buckets {
-            let mut victims = Vec::new();
-            for slot in self.by_number(bucket) {
-                let Some(flow) = self.flows.at(slot) else { continue };
-                if flow.deadline <= self.now {
-                    self.expire(slot);
-                } else if !flow.has(bit::ASSURED) {
-                    victims.push(slot);
+        let mut bucket = core::mem::take(&mut self.near);
+        let mut dropped = false;
+        for ahead in 0..RANGE {
+            bucket.clear();
+            bucket.extend(self.flows.near(hash, ahead));
+            bucket.sort_unstable_by_key(|slot| self.id(*slot));
+            // Those that ran out end first, and do not count.
+            bucket.retain(|slot| {
+                let Some(flow) = self.flows.at(*slot) else { return false };
+                let (over, assured) = (flow.deadline <= self.now, flow.has(bit::ASSURED));
+                if over {
+                    self.expire(*slot);
                 }
-            }
-            if !victims.is_empty() {
-                for slot in victims {
-                    self.drop_one(slot, frame);
-                }
-                return true;
+                !over && !assured
+            });
+            bucket.iter().for_each(|slot| self.drop_one(*slot, frame));
+            if !bucket.is_empty() {
+                dropped = true;
+                break;
             }
         }
-        false
+        self.near = bucket;
+        dropped
     }
 
     fn drop_one(&mut self, slot: u32, frame: u64) {

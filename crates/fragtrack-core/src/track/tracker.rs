@@ -43,6 +43,7 @@ pub struct Tracker {
     /// The table was full: at the next second, those that may go do.
     pub(super) squeeze: bool,
     pub(super) due: Vec<u32>,
+    pub(super) near: Vec<u32>,
 }
 
 impl Tracker {
@@ -63,6 +64,7 @@ impl Tracker {
             events: Vec::new(),
             squeeze: false,
             due: Vec::new(),
+            near: Vec::new(),
             config,
         }
     }
