@@ -5,7 +5,8 @@
 engine, and measures it in turns with the floors and with whatever other programs are installed;
 then the Python interfaces and the command. ``--quick`` does a small part in seconds.
 ``--show RECORD`` prints the tables of an earlier run, ``--readme FILE`` puts the short ones between
-the marks ``<!-- figures: begin`` and ``<!-- figures: end`` of a file.
+the marks ``<!-- figures: begin`` and ``<!-- figures: end`` of a file, those of tracking between
+``<!-- tracking: begin`` and ``<!-- tracking: end``.
 
 Every sample goes into one new file under ``benchmarks/records/``, with the machine. Records are
 never changed.
@@ -203,10 +204,18 @@ def show(path: Path, readme: Path | None) -> None:
     print(tables.draw(record, found, verdicts))
     if readme:
         text = readme.read_text()
-        begin = text.index("\n", text.index("<!-- figures: begin")) + 1
-        end = text.index("<!-- figures: end")
-        short = tables.short(record, found)
-        readme.write_text(f"{text[:begin]}\n{short}\n{text[end:]}")
+        if found.of("tcp-mix"):
+            text = between(text, "tracking", tables.short_tracking(record, found))
+        if found.of("3f"):
+            text = between(text, "figures", tables.short(record, found))
+        readme.write_text(text)
+
+
+def between(text: str, mark: str, part: str) -> str:
+    """Put a part between its marks."""
+    begin = text.index("\n", text.index(f"<!-- {mark}: begin")) + 1
+    end = text.index(f"<!-- {mark}: end")
+    return f"{text[:begin]}\n{part}\n{text[end:]}"
 
 
 def arguments() -> argparse.Namespace:

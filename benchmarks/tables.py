@@ -158,8 +158,12 @@ def short(record: dict[str, Any], figures: Figures) -> str:
         row += [_cell(figures.find(name, what)) for what in (DPDK, "plain Python", "scapy")]
         rows.append(row)
     parts = [heading(record), table(head, rows) if rows else ""]
-    drawn = [*parts, whole(figures, record["samples"]), tracking.tables(figures, table)]
-    return "\n".join(part for part in drawn if part)
+    return "\n".join([*parts, whole(figures, record["samples"])])
+
+
+def short_tracking(record: dict[str, Any], figures: Figures) -> str:
+    """Draw the same of connection tracking."""
+    return f"{heading(record)}\n{tracking.tables(figures, table, short=True)}"
 
 
 def _short(figure: Figure | None) -> str:

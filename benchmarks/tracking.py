@@ -124,12 +124,13 @@ def whole_command(pcap: Path, truth: Sample, folder: Path, rounds: int) -> Itera
     out.unlink(missing_ok=True)
 
 
-def tables(found: Figures, draw: Callable[[list[str], list[list[str]]], str]) -> str:
-    """Draw what was measured."""
+def tables(
+    found: Figures, draw: Callable[[list[str], list[list[str]]], str], *, short: bool = False
+) -> str:
+    """Draw what was measured; `short`: of the workloads only the first one."""
     rows = []
-    for name in NAMES:
-        floor = found.find(name, FLOOR)
-        if floor is None:
+    for name in NAMES[: 1 if short else None]:
+        if found.find(name, FLOOR) is None:
             continue
         for figure in found.of(name):
             ratio = found.ratio(name, figure.what, FLOOR)
