@@ -245,3 +245,20 @@ def test_the_events_of_a_connection(backend: str) -> None:
     assert [event.connection.timeout for event in events] == [120, 60, 432_000, 120, 30, 120, None]
     assert [event.connection.assured for event in events] == [False] * 2 + [True] * 5
     assert bench.tracker.take_events() == []
+
+
+def test_a_quoted_fragment_header_must_show_its_offset(backend: str) -> None:
+    """As the running kernel: of a quoted fragment header the first four bytes are needed."""
+    bench = Bench(backend)
+    known = bytes.fromhex(
+        "6000000000082f4020010db8000a00000000000000002a4020010db8000b00000000000000002a40"
+        "0000080064617461"
+    )
+    error = bytes.fromhex(
+        "6000000000333a4020010db8000b00000000000000002a4120010db8000a00000000000000002a40"
+        "01022aa40000b88b6000000000102c4020010db8000a00000000000000002a40"
+        "20010db8000b00000000000000002a402f0000"
+    )
+    assert bench.push(known).ct_class == "new"
+    verdict = bench.push(error)
+    assert (verdict.ct_class, verdict.reason) == ("invalid", "inner")

@@ -138,6 +138,8 @@ def walk(data: bytes, length: int, header: int) -> tuple[int, int] | Finding:
     at = IPV6_HEADER
     while header in EXTENSIONS:
         if header == FRAGMENT:
+            if len(data) < at + 4:  # the offset is looked at before the rest of the header
+                return Finding(TrackReason.extension, at, length)
             offset = int.from_bytes(data[at + 2 : at + 4], "big") & 0xFFF8
             if offset:
                 return Finding(TrackReason.fragment, offset)
