@@ -18,10 +18,10 @@ unexport CONDA_PREFIX PYTHONHOME PYTHONPATH
 NATIVE := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fmt bench fuzz docs wheel clean
+.PHONY: help demo test test-live lint fmt bench fuzz docs wheel clean
 
 help: ## list what there is to do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.built ## build, and put the example capture's datagrams back together
 	@mkdir -p $(OUT)
@@ -30,6 +30,9 @@ demo: $(VENV)/.built ## build, and put the example capture's datagrams back toge
 test: $(VENV)/.dev $(VENV)/.built ## build, and run every test
 	$(CARGO) test --locked --workspace --exclude fragtrack-py
 	$(BIN)/python -m pytest
+
+test-live: $(VENV)/.dev $(VENV)/.built ## as root: random flows through the running kernel and both backends, a minute
+	$(BIN)/python -m pytest tests/live/test_tracking.py
 
 lint: $(VENV)/.dev $(VENV)/.built ## check format, lints, types, stub, layers, stray paths
 	$(CARGO) fmt --all --check
