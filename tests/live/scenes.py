@@ -347,6 +347,10 @@ def _quoted_pieces(stage: Stage) -> Flow:
             inner = ipv6(said[40:], extensions=[header], **ends)
             for length in (43, 44, 47, 48, 52, 100):
                 _error(flow, SERVER, inner[:length], f"extension header, {length} bytes")
+        flow.send(CLIENT, GRE, gre(b"x"), "gre")
+        inner = ipv6(gre(b"x"), next_header=GRE, extensions=[fragment_header(id=1)], **ends)
+        for length in (41, 43, 44, 48):
+            _error(flow, SERVER, inner[:length], f"fragment header of gre, {length} bytes")
     kinds = (8, 0, 3, 10, 13, 42) if stage.version == 4 else (128, 129, 1, 133, 139, 200)
     for kind in kinds:
         message = icmp_query(kind) if stage.version == 4 else icmpv6_query(kind, **ends)
