@@ -1,8 +1,8 @@
 //! One input through the rewriter, twice: as a mapping and as a stream. What must hold is checked. Then the same
 //! through the follower.
 
-use fragtrack_capture::rewrite::{Buffer, Failure, Incomplete, Rewriter, Row, Rows};
-use fragtrack_capture::{Input, Origins, Output, Pause, Reader, Tail};
+use fragtrack_capture::rewrite::{Incomplete, Rewriter, Row, Rows};
+use fragtrack_capture::{Buffer, Failure, Input, Origins, Output, Pause, Reader, Tail};
 use fragtrack_core::config::{Checksum, Config, CostModel, Duplicates, Extent, Path, Policy, Reclaim};
 use fragtrack_core::frame::LinkType;
 use fragtrack_core::stats::Totals;

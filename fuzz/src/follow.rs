@@ -1,8 +1,7 @@
 //! One input through the follower, twice: as a mapping and as a stream. What must hold is checked.
 
 use fragtrack_capture::follow::{Follower, Tables, Zones};
-use fragtrack_capture::rewrite::{Buffer, Failure};
-use fragtrack_capture::{Input, Tail};
+use fragtrack_capture::{Buffer, Failure, Input, Tail};
 use fragtrack_core::config;
 use fragtrack_core::track::config::{Checksum, Config};
 

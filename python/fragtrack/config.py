@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-import math
 from dataclasses import dataclass
 from typing import Final
 
+from fragtrack.checks import check_number, check_one_of, check_seconds
 from fragtrack.errors import ConfigError
 
 POLICIES: Final = (
@@ -31,7 +31,7 @@ CAPTURE_MEMORY: Final = 512 << 20
 KERNEL_MEMORY: Final = 4 << 20
 KERNEL_MAX_DIST: Final = 64
 _NANOSECONDS: Final = 1_000_000_000
-_LONGEST: Final = 1e9  # seconds: about 30 years, so that a deadline fits 64 bits
+_LONGEST: Final = 1_000_000_000  # seconds: about 30 years, so that a deadline fits 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,20 +97,23 @@ class ReassemblyConfig:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        _one_of("policy", self.policy, POLICIES)
-        _one_of("path", self.path, PATHS)
-        _one_of("limits", self.limits, LIMITS)
-        _one_of("duplicates", self.duplicates, DUPLICATES)
-        _one_of("extent", self.extent, EXTENTS)
+        check_one_of("policy", self.policy, POLICIES)
+        check_one_of("path", self.path, PATHS)
+        check_one_of("limits", self.limits, LIMITS)
+        check_one_of("duplicates", self.duplicates, DUPLICATES)
+        check_one_of("extent", self.extent, EXTENTS)
         if self.reclaim is not None:
-            _one_of("reclaim", self.reclaim, RECLAIMS)
+            check_one_of("reclaim", self.reclaim, RECLAIMS)
         if self.checksum is not None:
-            _one_of("checksum", self.checksum, CHECKSUMS)
-        _seconds("timeout4", self.timeout4)
-        _seconds("timeout6", self.timeout6)
-        _number("memory", self.memory, 1 << 62)
-        _number("max_dist", self.max_dist, (1 << 32) - 1)
-        _number("hash_key", self.hash_key, (1 << 128) - 1)
+            check_one_of("checksum", self.checksum, CHECKSUMS)
+        check_seconds("timeout4", self.timeout4, _LONGEST)
+        check_seconds("timeout6", self.timeout6, _LONGEST)
+        if self.memory is not None:
+            check_number("memory", self.memory, 0, 1 << 62)
+        if self.max_dist is not None:
+            check_number("max_dist", self.max_dist, 0, (1 << 32) - 1)
+        if self.hash_key is not None:
+            check_number("hash_key", self.hash_key, 0, (1 << 128) - 1)
         if self.local is not None:
             object.__setattr__(self, "local", _networks(self.local))
 
@@ -151,27 +154,6 @@ class ReassemblyConfig:
         if self.checksum is not None:
             return self.checksum == "verify"
         return self.limits == "kernel"
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
-
-
-def _seconds(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{name} is {value!r}; it must be a number of seconds")
-    if not math.isfinite(value) or not 0 < value <= _LONGEST:
-        raise ConfigError(f"{name} is {value!r}; it must be above 0 and at most 1e9 seconds")
-
-
-def _number(name: str, value: object, highest: int) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number")
-    if not 0 <= value <= highest:
-        raise ConfigError(f"{name} is {value!r}; it must be from 0 to {highest}")
 
 
 def _networks(networks: object) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ only a program that reads captures needs.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from fragtrack.checks import check_number, check_one_of, check_seconds
 from fragtrack.errors import ConfigError
 
 PROFILES: Final = ("linux-6.18", "pre-6.1")
@@ -101,20 +101,20 @@ generic_timeout : float
 
     def __post_init__(self) -> None:
         """Check every value."""
-        _one_of("profile", self.profile, PROFILES)
-        _one_of("checksum", self.checksum, CHECKSUMS)
-        _one_of("zones", self.zones, ZONES)
-        _one_of("rst_inexact_timeout", self.rst_inexact_timeout, RST_INEXACT)
-        _number("max", self.max, 1, _MOST)
-        _number("tcp_max_retrans", self.tcp_max_retrans, 0, 255)
+        check_one_of("profile", self.profile, PROFILES)
+        check_one_of("checksum", self.checksum, CHECKSUMS)
+        check_one_of("zones", self.zones, ZONES)
+        check_one_of("rst_inexact_timeout", self.rst_inexact_timeout, RST_INEXACT)
+        check_number("max", self.max, 1, _MOST)
+        check_number("tcp_max_retrans", self.tcp_max_retrans, 0, 255)
         if self.hash_key is not None:
-            _number("hash_key", self.hash_key, 0, (1 << 128) - 1)
+            check_number("hash_key", self.hash_key, 0, (1 << 128) - 1)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "bool" and not isinstance(value, bool):
                 raise ConfigError(f"{field.name} is {value!r}; it must be True or False")
             if field.type == "float":
-                _seconds(field.name, value)
+                check_seconds(field.name, value, _LONGEST)
 
     def nanoseconds(self, name: str) -> int:
         """Give a timeout, ``tcp_timeout_close`` for example, in nanoseconds."""
@@ -165,22 +165,3 @@ def _read(name: str, kind: str, text: str) -> object:
         except ValueError:
             raise ConfigError(f"{name} is {text!r}; it must be a number") from None
     return text
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
-
-
-def _number(name: str, value: object, lowest: int, highest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number")
-    if not lowest <= value <= highest:
-        raise ConfigError(f"{name} is {value!r}; it must be from {lowest} to {highest}")
-
-
-def _seconds(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{name} is {value!r}; it must be a number of seconds")
-    if not math.isfinite(value) or not 0 < value <= _LONGEST:
-        raise ConfigError(f"{name} is {value!r}; it must be above 0 and at most {_LONGEST} seconds")

@@ -5,10 +5,10 @@ Plain data, shared by both backends. Times are nanoseconds, lengths bytes.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Final
 
+from fragtrack.checks import check_number, check_seconds
 from fragtrack.errors import ConfigError
 
 _NANOSECONDS: Final = 1_000_000_000
@@ -107,17 +107,17 @@ unknown_ip_inactivity_timeout : float
 
     def __post_init__(self) -> None:
         """Check every value."""
-        _number("max", self.max, 1, _MOST)
-        _number("uid_key", self.uid_key, 0, (1 << 128) - 1)
+        check_number("max", self.max, 1, _MOST)
+        check_number("uid_key", self.uid_key, 0, (1 << 128) - 1)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "float":
-                _seconds(field.name, value)
+                check_seconds(field.name, value, _LONGEST)
             elif field.type == "bool" and not isinstance(value, bool):
                 raise ConfigError(f"{field.name} is {value!r}; it must be True or False")
             elif field.type == "frozenset[int]":
                 for port in value:
-                    _number(field.name, port, 0, 0xFFFF)
+                    check_number(field.name, port, 0, 0xFFFF)
 
     def nanoseconds(self, name: str) -> int:
         """Give a time, ``tcp_close_delay`` for example, in nanoseconds."""
@@ -178,17 +178,3 @@ class ZeekRow:
     resp_pkts: int
     resp_ip_bytes: int
     ip_proto: int
-
-
-def _number(name: str, value: object, lowest: int, highest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number")
-    if not lowest <= value <= highest:
-        raise ConfigError(f"{name} is {value!r}; it must be from {lowest} to {highest}")
-
-
-def _seconds(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{name} is {value!r}; it must be a number of seconds")
-    if not math.isfinite(value) or not 0 < value <= _LONGEST:
-        raise ConfigError(f"{name} is {value!r}; it must be above 0 and at most {_LONGEST} seconds")

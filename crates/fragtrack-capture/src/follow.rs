@@ -17,16 +17,12 @@ use fragtrack_core::track::{
 use fragtrack_core::wire::{self, Family, link};
 use fragtrack_core::zeek;
 
-use crate::damage::Damage;
-use crate::origin::Origins;
-use crate::reader::{Input, Pause, Reader};
-use crate::rewrite::{Buffer, Damaged, Failure};
+use crate::intake::{Buffer, Damaged, Failure, Intake, Take};
+use crate::reader::Input;
 
 pub use columns::Verdicts;
 use sink::Whole;
 
-/// Frames read at once.
-const BATCH: usize = 256;
 /// Frames decoded before the first of them is followed.
 const BLOCK: usize = 16;
 /// Frames between the one whose payload is asked for and the one that is decoded.
@@ -89,17 +85,10 @@ pub struct Follower {
     engine: Engine,
     tracker: Tracker,
     zones: Zones,
-    reader: Reader,
-    origins: Origins,
+    intake: Intake,
     origin: Option<u32>,
-    name: String,
-    frames: Vec<Frame>,
-    /// Packets of this input so far, of all, and those that are IP.
-    number: u64,
-    packets: u64,
+    /// Packets that are IP.
     ip: u64,
-    bytes: u64,
-    damaged: Option<Damaged>,
     verdicts: Option<Verdicts>,
     zeek: Option<zeek::Flows>,
     /// The packet being put together.
@@ -119,16 +108,9 @@ impl Follower {
             tracker: Tracker::new(config, header_checksum, record),
             engine: Engine::new(reassembly, false),
             zones,
-            reader: Reader::new(),
-            origins: Origins::new(),
+            intake: Intake::new(),
             origin: None,
-            name: String::new(),
-            frames: Vec::with_capacity(BATCH),
-            number: 0,
-            packets: 0,
             ip: 0,
-            bytes: 0,
-            damaged: None,
             verdicts: tables.verdicts.then(Verdicts::default),
             zeek: tables.zeek.then(|| zeek::Flows::new(zeek::Config::default())),
             scratch: Vec::new(),
@@ -139,10 +121,7 @@ impl Follower {
 
     /// An input begins.
     pub fn begin(&mut self, name: &str) {
-        name.clone_into(&mut self.name);
-        self.reader = Reader::new();
-        self.number = 0;
-        self.damaged = None;
+        self.intake.begin(name);
     }
 
     /// Takes the whole records of the input's next bytes through; returns after about `budget` bytes at the end of a
@@ -152,59 +131,7 @@ impl Follower {
     ///
     /// [`Failure::Input`]; nothing more is to be fed then.
     pub fn feed(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
-        let fed = self.feed_batches(input, buffer, budget);
-        if buffer == Buffer::Goes {
-            self.engine.settle(input.bytes);
-        }
-        fed
-    }
-
-    fn feed_batches(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
-        let mut at = input.start;
-        let mut frames = std::mem::take(&mut self.frames);
-        let fed = loop {
-            if at.saturating_sub(input.start) >= budget {
-                break Ok(at);
-            }
-            let rest = Input { start: at, ..input };
-            let step = self.reader.read(&mut self.origins, rest, &mut frames, BATCH);
-            self.bytes += step.next.saturating_sub(at) as u64;
-            at = step.next;
-            self.take(input.bytes, &frames, buffer);
-            match (step.pause, self.note_damage()) {
-                (_, Err(damage)) => break Err(Failure::Input(damage)),
-                (Pause::Full | Pause::Section, _) => {}
-                (Pause::More | Pause::Done, _) => break Ok(at),
-                (Pause::Damaged, _) => break Ok(input.stop),
-            }
-        };
-        self.frames = frames;
-        fed
-    }
-
-    fn note_damage(&mut self) -> Result<(), Damage> {
-        match self.reader.damage() {
-            Some(damage) if damage.offset == 0 => return Err(*damage),
-            Some(damage) if self.damaged.is_none() => {
-                self.damaged = Some(Damaged { name: self.name.clone(), damage: *damage });
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Takes frames of one origin through.
-    fn take(&mut self, segment: &[u8], frames: &[Frame], buffer: Buffer) {
-        let Some(origin) = self.reader.origin() else { return };
-        if self.origin != Some(origin) {
-            self.origin = Some(origin);
-            // Nothing is written again: sections are needed only while they are read.
-            if self.origins.count() >= SECTIONS {
-                self.origins.retain(|number| number == origin);
-            }
-        }
-        self.run(segment, frames, buffer);
-        self.reader.glance(HEADERS);
+        self.feed_all(input, buffer, budget)
     }
 
     /// Decodes a block of frames while the one before it is followed.
@@ -263,8 +190,8 @@ impl Follower {
 
     #[inline(always)]
     fn follow(&mut self, segment: &[u8], frame: &Frame, staged: &Staged, buffer: Buffer) {
-        self.number += 1;
-        self.packets += 1;
+        self.intake.number += 1;
+        self.intake.packets += 1;
         if staged.kind == Kind::Fragment {
             self.ip += 1;
             self.piece(segment, frame, staged, buffer);
@@ -278,9 +205,9 @@ impl Follower {
         self.ip += 1;
         let start = frame.start as usize + usize::from(frame.head);
         let bytes = segment.get(start + staged.ip as usize..start + frame.captured as usize).unwrap_or(&[]);
-        let verdict = self.tracker.follow(&staged.packet, bytes, frame.time, self.number);
+        let verdict = self.tracker.follow(&staged.packet, bytes, frame.time, self.intake.number);
         if let Some(verdicts) = &mut self.verdicts {
-            verdicts.push(self.number, &verdict, &self.tracker);
+            verdicts.push(self.intake.number, &verdict, &self.tracker);
         }
         if let Some(flows) = &mut self.zeek {
             see(flows, bytes, &verdict, frame.time);
@@ -300,11 +227,11 @@ impl Follower {
             bytes,
             zone: staged.zone,
             time: frame.time,
-            number: self.number,
+            number: self.intake.number,
         };
         let frames = std::slice::from_ref(frame);
         let transient = buffer == Buffer::Goes;
-        let batch = Batch { segment, frames, first: self.number, origin: 0, transient };
+        let batch = Batch { segment, frames, first: self.intake.number, origin: 0, transient };
         self.engine.run_one(batch, staged.ip, staged.zone, &mut whole);
     }
 
@@ -312,8 +239,7 @@ impl Follower {
     /// of an input that stays, is copied.
     pub fn end(&mut self, segment: &[u8]) {
         self.engine.settle_all(segment);
-        self.reader = Reader::new();
-        self.name.clear();
+        self.intake.end();
     }
 
     /// All inputs ended: open fragments are given up; connections in the table are rows from now on.
@@ -352,13 +278,13 @@ impl Follower {
     /// The first damage in the last input begun.
     #[must_use]
     pub const fn damaged(&self) -> Option<&Damaged> {
-        self.damaged.as_ref()
+        self.intake.damaged.as_ref()
     }
 
     /// Packets read, and those that are IP.
     #[must_use]
     pub const fn packets(&self) -> (u64, u64) {
-        (self.packets, self.ip)
+        (self.intake.packets, self.ip)
     }
 
     /// Connections by how they ended; after [`finish`](Self::finish) those in the table, too, by how they stand.
@@ -370,7 +296,7 @@ impl Follower {
     /// Bytes of files read.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.intake.bytes
     }
 
     /// The engine, to look at.
@@ -383,6 +309,30 @@ impl Follower {
     #[must_use]
     pub const fn tracker(&self) -> &Tracker {
         &self.tracker
+    }
+}
+
+impl Take for Follower {
+    fn intake(&mut self) -> &mut Intake {
+        &mut self.intake
+    }
+
+    fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    fn take(&mut self, segment: &[u8], frames: &[Frame], buffer: Buffer) -> Result<(), Failure> {
+        let Some(origin) = self.intake.reader.origin() else { return Ok(()) };
+        if self.origin != Some(origin) {
+            self.origin = Some(origin);
+            // Nothing is written again: sections are needed only while they are read.
+            if self.intake.origins.count() >= SECTIONS {
+                self.intake.origins.retain(|number| number == origin);
+            }
+        }
+        self.run(segment, frames, buffer);
+        self.intake.reader.glance(HEADERS);
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@
 mod ahead;
 mod damage;
 pub mod follow;
+mod intake;
 mod options;
 mod order;
 mod origin;
@@ -27,6 +28,7 @@ mod testing;
 mod writer;
 
 pub use damage::{Damage, Why};
+pub use intake::{Buffer, Damaged, Failure};
 pub use order::Order;
 pub use origin::{Format, Interface, Layout, MAX_INTERFACES, MAX_SNAPLEN, Origin, Origins, Pcap, Unit};
 pub use pcapng::MAX_BLOCK;

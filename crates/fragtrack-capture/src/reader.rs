@@ -28,6 +28,13 @@ pub enum Tail {
     Last,
 }
 
+/// Whether more of an input can come, from a flag.
+impl From<bool> for Tail {
+    fn from(last: bool) -> Self {
+        if last { Self::Last } else { Self::Open }
+    }
+}
+
 /// A view of the input: the bytes `start..stop` of a buffer are the next ones of the file.
 ///
 /// `start` is the place that the call before gave back, or where its bytes stand now: a caller may

@@ -4,25 +4,22 @@ mod rows;
 mod sink;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use fragtrack_core::config::Config;
 use fragtrack_core::engine::{Batch, Engine};
 use fragtrack_core::frame::{Frame, LinkType};
 use fragtrack_core::stats::Totals;
 
-use crate::damage::{Damage, Why};
-use crate::origin::{Format, Origins};
-use crate::reader::{Input, Pause, Reader, Tail};
-use crate::writer::{Output, Record, Refused, Writer};
+use crate::intake::{Buffer, Damaged, Failure, Intake, Take};
+use crate::origin::Format;
+use crate::reader::Input;
+use crate::writer::{Output, Record, Writer};
 
 pub use rows::Row;
 use sink::{Told, Written};
 
 /// Sections that are remembered without asking whether that is needed.
 const SECTIONS: usize = 256;
-/// Frames handed to the engine at once.
-const BATCH: usize = 256;
 
 /// Whether fragments that never become a datagram are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,55 +42,6 @@ pub enum Rows {
     Payloads,
 }
 
-/// Whether the bytes of a buffer stay where they are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Buffer {
-    /// Until [`Rewriter::end`], with the same bytes in every call of the input: what is held of
-    /// them is referred to.
-    Stays,
-    /// Until the call returns: what is held of them is copied.
-    Goes,
-}
-
-/// Why a rewriter cannot go on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// The input is no capture.
-    Input(Damage),
-    /// The output cannot hold a frame.
-    Output {
-        /// The input's name.
-        name: String,
-        /// Number of the frame in it, from 1.
-        number: u64,
-        /// Why.
-        refused: Refused,
-    },
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(Damage { why: why @ (Why::Empty | Why::NotACapture { .. }), .. }) => {
-                write!(f, "{why}")
-            }
-            Self::Input(damage) => write!(f, "not a capture: {}", damage.why),
-            Self::Output { name, number, refused } => write!(f, "{name}: frame {number} {refused}"),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// Damage, and the input that has it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Damaged {
-    /// The input's name.
-    pub name: String,
-    /// Where, and what is wrong there.
-    pub damage: Damage,
-}
-
 /// Reassembles the fragments of captures, and writes them again.
 ///
 /// Frames that are not fragments, not IP, or cannot be understood, pass as they are and in order.
@@ -105,19 +53,10 @@ pub struct Damaged {
 /// next. Frames are numbered from 1 in each input.
 pub struct Rewriter {
     engine: Engine,
-    reader: Reader,
-    origins: Origins,
+    intake: Intake,
     origin: Option<u32>,
     /// Number of origins at which those are looked for that nothing is held of any more.
     sweep_origins_at: usize,
-    frames: Vec<Frame>,
-    name: String,
-    /// Packets of this input so far, and of all.
-    number: u64,
-    packets: u64,
-    /// Bytes of all inputs so far.
-    bytes: u64,
-    damaged: Option<Damaged>,
     written: Written,
     told: Told,
 }
@@ -128,16 +67,9 @@ impl Rewriter {
     pub fn new(config: Config, output: Option<Output>, incomplete: Incomplete, rows: Rows) -> Self {
         Self {
             engine: Engine::new(config, rows != Rows::None),
-            reader: Reader::new(),
-            origins: Origins::new(),
+            intake: Intake::new(),
             origin: None,
             sweep_origins_at: SECTIONS,
-            frames: Vec::with_capacity(BATCH),
-            name: String::new(),
-            number: 0,
-            packets: 0,
-            bytes: 0,
-            damaged: None,
             written: Written::new(output.map(Writer::new), incomplete),
             told: Told::new(rows),
         }
@@ -145,10 +77,7 @@ impl Rewriter {
 
     /// An input begins.
     pub fn begin(&mut self, name: &str) {
-        name.clone_into(&mut self.name);
-        self.reader = Reader::new();
-        self.number = 0;
-        self.damaged = None;
+        self.intake.begin(name);
     }
 
     /// Takes the whole records of the input's next bytes through; returns after about `budget`
@@ -159,76 +88,7 @@ impl Rewriter {
     ///
     /// [`Failure`]; nothing more is to be fed then.
     pub fn feed(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
-        let fed = self.feed_batches(input, buffer, budget);
-        if buffer == Buffer::Goes {
-            self.engine.settle(input.bytes);
-        }
-        fed
-    }
-
-    fn feed_batches(&mut self, input: Input<'_>, buffer: Buffer, budget: usize) -> Result<usize, Failure> {
-        let mut at = input.start;
-        let mut frames = std::mem::take(&mut self.frames);
-        let fed = loop {
-            if at.saturating_sub(input.start) >= budget {
-                break Ok(at);
-            }
-            let rest = Input { start: at, ..input };
-            let step = self.reader.read(&mut self.origins, rest, &mut frames, BATCH);
-            self.bytes += step.next.saturating_sub(at) as u64;
-            at = step.next;
-            if let Err(failure) = self.take(input.bytes, &frames, buffer) {
-                break Err(failure);
-            }
-            match (step.pause, self.note_damage()) {
-                (_, Err(failure)) => break Err(failure),
-                (Pause::Full | Pause::Section, _) => {}
-                (Pause::More | Pause::Done, _) => break Ok(at),
-                (Pause::Damaged, _) => break Ok(input.stop),
-            }
-        };
-        self.frames = frames;
-        fed
-    }
-
-    fn note_damage(&mut self) -> Result<(), Failure> {
-        match self.reader.damage() {
-            Some(damage) if damage.offset == 0 => return Err(Failure::Input(*damage)),
-            Some(damage) if self.damaged.is_none() => {
-                self.damaged = Some(Damaged { name: self.name.clone(), damage: *damage });
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Takes frames of one origin through, in stretches of packets: the engine numbers what it
-    /// gets, and other records have no number.
-    fn take(&mut self, segment: &[u8], frames: &[Frame], buffer: Buffer) -> Result<(), Failure> {
-        let Some(origin) = self.reader.origin() else {
-            return Ok(());
-        };
-        if self.origin != Some(origin) {
-            self.forget_origins(origin);
-            self.origin = Some(origin);
-            if self.origins.at(origin).is_some_and(|new| matches!(new.format(), Format::Pcap(_))) {
-                self.written.begin(&self.origins, origin);
-            }
-        }
-        let mut rest = frames;
-        while let Some(first) = rest.first() {
-            let none = rest.iter().position(|frame| frame.link == LinkType::NONE);
-            let (packets, others) = rest.split_at_checked(none.unwrap_or(rest.len())).unwrap_or((rest, &[]));
-            if packets.is_empty() {
-                let record = Record::of(origin, first, segment);
-                self.written.other(&self.origins, record);
-                rest = rest.get(1..).unwrap_or_default();
-            } else {
-                self.run(segment, packets, origin, buffer)?;
-                rest = others;
-            }
-        }
-        Ok(())
+        self.feed_all(input, buffer, budget)
     }
 
     /// Another origin begins: forgets those that surely nothing is held of. Sections cost little to
@@ -236,32 +96,32 @@ impl Rewriter {
     fn forget_origins(&mut self, current: u32) {
         let held = self.written.take_held();
         if self.engine.queues() == 0 {
-            self.origins.retain(|number| number == current);
+            self.intake.origins.retain(|number| number == current);
         } else if let (false, Some(last)) = (held, self.origin) {
-            self.origins.forget(last);
-        } else if self.origins.count() >= self.sweep_origins_at {
+            self.intake.origins.forget(last);
+        } else if self.intake.origins.count() >= self.sweep_origins_at {
             let held: BTreeSet<u32> = self.engine.held_origins().collect();
-            self.origins.retain(|number| number == current || held.contains(&number));
-            self.sweep_origins_at = 2 * self.origins.count().max(SECTIONS);
+            self.intake.origins.retain(|number| number == current || held.contains(&number));
+            self.sweep_origins_at = 2 * self.intake.origins.count().max(SECTIONS);
         }
     }
 
     fn run(&mut self, segment: &[u8], frames: &[Frame], origin: u32, buffer: Buffer) -> Result<(), Failure> {
-        let admitted = self.written.admit(&self.origins, origin, frames);
+        let admitted = self.written.admit(&self.intake.origins, origin, frames);
         let frames = match admitted {
             Ok(()) => frames,
             Err(refused) => frames.get(..refused.at).unwrap_or_default(),
         };
-        let first = self.number + 1;
-        self.number += frames.len() as u64;
-        self.packets += frames.len() as u64;
+        let first = self.intake.number + 1;
+        self.intake.number += frames.len() as u64;
+        self.intake.packets += frames.len() as u64;
         let [v4, v6] = self.engine.totals().fragments;
         let mut sink = sink::Sink {
             segment,
             frames,
             first,
             origin,
-            origins: &self.origins,
+            origins: &self.intake.origins,
             written: &mut self.written,
             told: &mut self.told,
             run: 0..0,
@@ -271,10 +131,12 @@ impl Rewriter {
         sink.flush();
         let [v4_now, v6_now] = self.engine.totals().fragments;
         // An IPv6 header is longer: what is asked for ahead reaches further.
-        self.reader.glance(if v6_now - v6 > v4_now - v4 { 62 } else { 34 });
+        self.intake.reader.glance(if v6_now - v6 > v4_now - v4 { 62 } else { 34 });
         match admitted {
             Ok(()) => Ok(()),
-            Err(refused) => Err(Failure::Output { name: self.name.clone(), number: self.number + 1, refused }),
+            Err(refused) => {
+                Err(Failure::Output { name: self.intake.name.clone(), number: self.intake.number + 1, refused })
+            }
         }
     }
 
@@ -282,8 +144,7 @@ impl Rewriter {
     /// in `segment`, the buffer of an input that stays, is copied.
     pub fn end(&mut self, segment: &[u8]) {
         self.engine.settle_all(segment);
-        self.reader = Reader::new();
-        self.name.clear();
+        self.intake.end();
     }
 
     /// All inputs ended: everything open is given up, the output is completed.
@@ -291,9 +152,9 @@ impl Rewriter {
         let mut sink = sink::Sink {
             segment: &[],
             frames: &[],
-            first: self.number + 1,
+            first: self.intake.number + 1,
             origin: 0,
-            origins: &self.origins,
+            origins: &self.intake.origins,
             written: &mut self.written,
             told: &mut self.told,
             run: 0..0,
@@ -321,19 +182,19 @@ impl Rewriter {
     /// The first damage in the last input begun.
     #[must_use]
     pub const fn damaged(&self) -> Option<&Damaged> {
-        self.damaged.as_ref()
+        self.intake.damaged.as_ref()
     }
 
     /// Packets read.
     #[must_use]
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.intake.packets
     }
 
     /// Bytes of files read.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.intake.bytes
     }
 
     /// Packets written.
@@ -355,10 +216,41 @@ impl Rewriter {
     }
 }
 
-/// Whether more of an input can come, from a flag.
-impl From<bool> for Tail {
-    fn from(last: bool) -> Self {
-        if last { Self::Last } else { Self::Open }
+impl Take for Rewriter {
+    fn intake(&mut self) -> &mut Intake {
+        &mut self.intake
+    }
+
+    fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// In stretches of packets: the engine numbers what it gets, and other records have no number.
+    fn take(&mut self, segment: &[u8], frames: &[Frame], buffer: Buffer) -> Result<(), Failure> {
+        let Some(origin) = self.intake.reader.origin() else {
+            return Ok(());
+        };
+        if self.origin != Some(origin) {
+            self.forget_origins(origin);
+            self.origin = Some(origin);
+            if self.intake.origins.at(origin).is_some_and(|new| matches!(new.format(), Format::Pcap(_))) {
+                self.written.begin(&self.intake.origins, origin);
+            }
+        }
+        let mut rest = frames;
+        while let Some(first) = rest.first() {
+            let none = rest.iter().position(|frame| frame.link == LinkType::NONE);
+            let (packets, others) = rest.split_at_checked(none.unwrap_or(rest.len())).unwrap_or((rest, &[]));
+            if packets.is_empty() {
+                let record = Record::of(origin, first, segment);
+                self.written.other(&self.intake.origins, record);
+                rest = rest.get(1..).unwrap_or_default();
+            } else {
+                self.run(segment, packets, origin, buffer)?;
+                rest = others;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 use fragtrack_core::reason::Reason;
 
 use super::*;
+use crate::Tail;
 use crate::order::Order;
 use crate::testing::{CLASSIC, Ng, pcap_header, pcap_record};
 
@@ -145,14 +146,14 @@ fn sections_that_nothing_is_held_of_are_forgotten() {
     };
     let file = empty(Ng::new(Order::Big)).section(Order::Little, -1).interface(1, 0, &[]).packet(0, 1, &a, &[]);
     let (rewriter, _) = run(&[&file.data], Output::Pcapng, Incomplete::Keep, 1 << 20);
-    assert_eq!(rewriter.origins.count(), 1);
+    assert_eq!(rewriter.intake.origins.count(), 1);
     let file = empty(file).section(Order::Little, -1).interface(1, 0, &[]).packet(0, 2, &b, &[]);
     let (rewriter, out) = run(&[&empty(file.clone()).data], Output::Pcapng, Incomplete::Keep, 1 << 20);
-    assert_eq!((rewriter.origins.count(), rewriter.written()), (3, 152));
+    assert_eq!((rewriter.intake.origins.count(), rewriter.written()), (3, 152));
     assert!(out.windows(a.len()).any(|bytes| bytes == a));
     let file = empty(file.packet(0, 3, &c, &[]));
     let (rewriter, _) = run(&[&file.data], Output::Pcapng, Incomplete::Keep, 1 << 20);
-    assert_eq!((rewriter.origins.count(), rewriter.written()), (1, 151));
+    assert_eq!((rewriter.intake.origins.count(), rewriter.written()), (1, 151));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! `Follower`: captures in, connections and verdicts out.
 
 use fragtrack_capture::follow::{self, Tables, Zones};
-use fragtrack_capture::rewrite::Buffer;
-use fragtrack_capture::{Input, Tail};
+use fragtrack_capture::{Buffer, Tail};
 use fragtrack_core::reason::Reason;
 use fragtrack_core::track::Class;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
@@ -11,8 +10,8 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::buffer::Bytes;
 use crate::connection::{ZonesOf, event, zeek_row};
+use crate::feeding::{Feeding, Piece};
 use crate::outcome::{counts, positive};
-use crate::rewriter::failed;
 use crate::tables::{Connections, Verdicts};
 use crate::tracker::{counters, reasons, settings};
 
@@ -20,9 +19,7 @@ use crate::tracker::{counters, reasons, settings};
 #[pyclass(module = "fragtrack._core")]
 pub(crate) struct Follower {
     inner: follow::Follower,
-    name: String,
-    /// The buffer of an input that stays, until the input ends: held fragments refer to it.
-    stable: Option<Bytes>,
+    feeding: Feeding,
 }
 
 #[pymethods]
@@ -43,14 +40,14 @@ impl Follower {
             other => return Err(PyValueError::new_err(format!("zones: unknown value {other:?}"))),
         };
         let inner = follow::Follower::new(tracking, reassembly, zones, Tables { verdicts, events, zeek });
-        Ok(Self { inner, name: String::new(), stable: None })
+        Ok(Self { inner, feeding: Feeding::default() })
     }
 
     /// Begins an input; its frames are numbered from 1.
     fn begin(&mut self, name: String) {
         self.end();
         self.inner.begin(&name);
-        self.name = name;
+        self.feeding.begin(name);
     }
 
     /// Processes the whole records in `buffer[start:stop]`; returns where to go on. Nobody may write to the buffer
@@ -70,34 +67,16 @@ impl Follower {
     ) -> PyResult<usize> {
         // The reader counts the bytes of the input itself.
         let _ = base;
-        let borrowed = Bytes::of(buffer)?;
-        let bytes = borrowed.as_slice();
-        if start > stop || stop > bytes.len() {
-            let length = bytes.len();
-            return Err(PyValueError::new_err(format!("[{start}, {stop}) is not in a buffer of {length} bytes")));
-        }
-        if let Some(before) = &self.stable
-            && !core::ptr::eq(before.as_slice(), bytes)
-        {
-            return Err(PyValueError::new_err("another buffer in the same input, though the first was to stay"));
-        }
-        let input = Input { bytes, start, stop, tail: Tail::from(r#final) };
         let kind = if stable { Buffer::Stays } else { Buffer::Goes };
+        let piece = Piece { buffer, start, stop, tail: Tail::from(r#final), kind };
         let inner = &mut self.inner;
-        let fed = py.detach(|| inner.feed(input, kind, budget));
-        let next = fed.map_err(|failure| failed(py, &self.name, &failure))?;
-        if stable && self.stable.is_none() {
-            self.stable = Some(borrowed);
-        }
-        Ok(next)
+        self.feeding.feed(py, &piece, |input| inner.feed(input, kind, budget))
     }
 
     /// Ends the input; what it left open may go on in the next one.
     fn end(&mut self) {
-        let segment = self.stable.as_ref().map_or(&[][..], Bytes::as_slice);
-        self.inner.end(segment);
-        self.stable = None;
-        self.name.clear();
+        let stayed = self.feeding.end();
+        self.inner.end(stayed.as_ref().map_or(&[], Bytes::as_slice));
     }
 
     /// Ends everything: open fragments are given up, connections in the table become rows.

@@ -7,6 +7,7 @@ mod buffer;
 mod config;
 mod connection;
 mod domain;
+mod feeding;
 mod follower;
 mod outcome;
 mod reassembler;

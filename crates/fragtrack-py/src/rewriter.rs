@@ -1,7 +1,7 @@
 //! `Rewriter`: captures in, the same captures with whole datagrams out.
 
-use fragtrack_capture::rewrite::{Buffer, Failure, Incomplete, Row, Rows};
-use fragtrack_capture::{Input, Output, Tail, rewrite};
+use fragtrack_capture::rewrite::{Incomplete, Row, Rows};
+use fragtrack_capture::{Buffer, Output, Tail, rewrite};
 use fragtrack_core::reason::Reason;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,16 +11,15 @@ use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use crate::buffer::Bytes;
 use crate::config;
 use crate::connection::vlan;
+use crate::feeding::{Feeding, Piece};
 use crate::outcome::{counts, positive, text, version};
 
 /// Reassembles the fragments of captures, and writes them again. See `fragtrack.reference.rewriter.Rewriter`.
 #[pyclass(module = "fragtrack._core")]
 pub(crate) struct Rewriter {
     inner: rewrite::Rewriter,
-    name: String,
+    feeding: Feeding,
     policy: String,
-    /// The buffer of an input that stays, until the input ends: held fragments refer to it.
-    stable: Option<Bytes>,
 }
 
 #[pymethods]
@@ -48,9 +47,8 @@ impl Rewriter {
         };
         Ok(Self {
             inner: rewrite::Rewriter::new(config::read(config)?, output, incomplete, rows),
-            name: String::new(),
+            feeding: Feeding::default(),
             policy: config.getattr("policy")?.extract()?,
-            stable: None,
         })
     }
 
@@ -58,7 +56,7 @@ impl Rewriter {
     fn begin(&mut self, name: String) {
         self.end();
         self.inner.begin(&name);
-        self.name = name;
+        self.feeding.begin(name);
     }
 
     /// Processes the whole records in `buffer[start:stop]`; returns where to go on. Nobody may write to the buffer
@@ -78,26 +76,10 @@ impl Rewriter {
     ) -> PyResult<usize> {
         // The reader counts the bytes of the input itself.
         let _ = base;
-        let borrowed = Bytes::of(buffer)?;
-        let bytes = borrowed.as_slice();
-        if start > stop || stop > bytes.len() {
-            let length = bytes.len();
-            return Err(PyValueError::new_err(format!("[{start}, {stop}) is not in a buffer of {length} bytes")));
-        }
-        if let Some(before) = &self.stable
-            && !core::ptr::eq(before.as_slice(), bytes)
-        {
-            return Err(PyValueError::new_err("another buffer in the same input, though the first was to stay"));
-        }
-        let input = Input { bytes, start, stop, tail: Tail::from(r#final) };
         let kind = if stable { Buffer::Stays } else { Buffer::Goes };
+        let piece = Piece { buffer, start, stop, tail: Tail::from(r#final), kind };
         let inner = &mut self.inner;
-        let fed = py.detach(|| inner.feed(input, kind, budget));
-        let next = fed.map_err(|failure| failed(py, &self.name, &failure))?;
-        if stable && self.stable.is_none() {
-            self.stable = Some(borrowed);
-        }
-        Ok(next)
+        self.feeding.feed(py, &piece, |input| inner.feed(input, kind, budget))
     }
 
     /// Gives the output since the last call.
@@ -115,10 +97,8 @@ impl Rewriter {
 
     /// Ends the input; what it left open may be completed by the next one.
     fn end(&mut self) {
-        let segment = self.stable.as_ref().map_or(&[][..], Bytes::as_slice);
-        self.inner.end(segment);
-        self.stable = None;
-        self.name.clear();
+        let stayed = self.feeding.end();
+        self.inner.end(stayed.as_ref().map_or(&[], Bytes::as_slice));
     }
 
     /// Ends everything: what is open is given up, the output is completed.
@@ -156,21 +136,6 @@ impl Rewriter {
     fn check(&self) -> PyResult<()> {
         self.inner.engine().check().map_err(pyo3::exceptions::PyAssertionError::new_err)
     }
-}
-
-/// The exception for what went wrong with the input `name`, or with the output.
-pub(crate) fn failed(py: Python<'_>, name: &str, failure: &Failure) -> PyErr {
-    static CAPTURE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static OUTPUT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let made = match failure {
-        Failure::Input(damage) => CAPTURE
-            .import(py, "fragtrack.errors", "CaptureError")
-            .and_then(|class| class.call1((name, damage.offset, failure.to_string()))),
-        Failure::Output { .. } => {
-            OUTPUT.import(py, "fragtrack.errors", "OutputError").and_then(|class| class.call1((failure.to_string(),)))
-        }
-    };
-    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 impl Rewriter {

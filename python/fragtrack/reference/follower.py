@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fragtrack.reference.capture import Input
+from fragtrack.reference.intake import Intake, held_cost
 from fragtrack.reference.link import NotIpError, decode
 from fragtrack.reference.record import NO_PACKET, Record
 from fragtrack.reference.track.entries import Cause
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Follower"]
 
-BUDGET = 1 << 20
 SUMMED = frozenset((1, 6, 17, 58))  # ICMP, TCP, UDP, ICMPv6: Zeek looks at their checksums
-FREE = 128  # bytes around a frame in its record that cost nothing to hold
 
 
-class Follower:
+class Follower(Intake):
     """Follows the connections of captures.
 
     Parameters
@@ -65,6 +63,7 @@ class Follower:
         events: bool,
         zeek: bool = False,
     ) -> None:
+        super().__init__()
         self._zeek = ZeekFlows() if zeek else None
         watch = self._see if zeek else None
         self._tracker = Tracker(config, reassembly, vlans=True, watch=watch)
@@ -73,80 +72,10 @@ class Follower:
         self._events: list[Event] | None = [] if events else None
         self._finished = False
         self._standing: Counter[str] = Counter()
-        self._input = Input("")
-        self._number = 0
-        self._damaged: tuple[str, int, str] | None = None
-        self._packets = 0
-        self._bytes = 0
         self._ip = 0
         self._fragments = {4: 0, 6: 0}
 
-    # ------------------------------------------------------------------------------ input
-
-    def begin(self, name: str) -> None:
-        """Begin an input; its frames are numbered from 1."""
-        self._damaged = None
-        self._input = Input(name)
-        self._number = 0
-
-    def feed(
-        self,
-        buffer: bytes | bytearray | memoryview,
-        start: int,
-        stop: int,
-        *,
-        final: bool,
-        stable: bool,
-        base: int = 0,
-        budget: int = BUDGET,
-    ) -> int:
-        """Process the whole records in ``buffer[start:stop]``.
-
-        Parameters
-        ----------
-        buffer
-            Bytes of the input; index 0 stands at offset `base` of the file.
-        start, stop
-            Where to begin, and how far the bytes are there.
-        final
-            No more will come: a record that is not whole is damage.
-        stable
-            The buffer stays as it is. This implementation copies what it holds, and does not care.
-        base
-            Offset in the file.
-        budget
-            Return early, at a record's end, once so many bytes are consumed.
-
-        Returns
-        -------
-        int
-            Where to go on: the end of the last record processed, or `stop` if nothing behind it
-            can be read.
-
-        Raises
-        ------
-        CaptureError
-            If the input is empty or no capture.
-        """
-        del stable
-        at = start
-        with memoryview(buffer) as view:
-            while at - start < budget:
-                with view[at:stop] as data:
-                    record = self._input.read(data, base + at, final=final)
-                if record is None:
-                    break
-                self._take(record, base + at)
-                self._bytes += len(record.data)
-                at += len(record.data)
-        if self._input.damage is None:
-            return at
-        self._note_damage(*self._input.damage)
-        return stop
-
-    def end(self) -> None:
-        """End the input; what it left open may go on in the next one."""
-        self._input = Input("")
+    # -------------------------------------------------------------------------------- end
 
     def finish(self) -> None:
         """End everything: open fragments are given up, connections in the table become rows."""
@@ -187,11 +116,6 @@ class Follower:
         """Give the connections as Zeek sees them, that ended since the last call."""
         return [] if self._zeek is None else self._zeek.take()
 
-    @property
-    def damaged(self) -> tuple[str, int, str] | None:
-        """The first damage in the last input begun: its name, the offset, what is wrong."""
-        return self._damaged
-
     def summary(self) -> dict[str, object]:
         """Give counts: of packets, bytes, fragments, datagrams, connections, classes, reasons."""
         fragments = self._tracker.fragments
@@ -218,17 +142,9 @@ class Follower:
 
     # ---------------------------------------------------------------------------- one record
 
-    def _note_damage(self, offset: int, why: str) -> None:
-        if self._damaged is None:
-            self._damaged = self._input.name, offset, why
-
-    def _take(self, record: Record, offset: int) -> None:
-        if record.damage is not None:
-            self._note_damage(offset, record.damage)
+    def _take(self, record: Record) -> None:
         if record.link == NO_PACKET:
             return
-        self._packets += 1
-        self._number += 1
         frame = record.frame
         try:
             place = decode(record.link, frame)
@@ -247,7 +163,7 @@ class Follower:
             packet,
             Cause(record.time, self._number),
             place.domain if self._by_vlan else 0,
-            cost=record.captured + max(0, len(record.data) - record.captured - FREE),
+            cost=held_cost(record),
         )
         self._fragments[place.version] += self._tracker.fragments["seen"] - before
         if self._verdicts is not None:

@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fragtrack.events import DatagramRow, Reason
-from fragtrack.reference.capture import Format, Input, open_output
+from fragtrack.reference.capture import Format, open_output
+from fragtrack.reference.intake import Intake, held_cost
 from fragtrack.reference.ipv4 import checksum
 from fragtrack.reference.link import Decoded, NotIpError, decode, patch_lengths, vlan_ids
 from fragtrack.reference.reassembler import Reassembler, is_fragment
@@ -31,11 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Rewriter"]
 
-BUDGET = 1 << 20
-FREE = 128  # bytes around a frame in its record that cost nothing to hold
 
-
-class Rewriter:
+class Rewriter(Intake):
     """Reassembles the fragments of captures, and writes them again.
 
     Parameters
@@ -66,90 +64,19 @@ class Rewriter:
         rows: bool,
         payloads: bool,
     ) -> None:
+        super().__init__()
         self._config = config
         self._reassembler = Reassembler(config)
         self._output = open_output(output)
         self._keep = keep_incomplete
         self._rows: list[DatagramRow] | None = [] if rows else None
         self._payloads = payloads
-        self._input = Input("")
-        self._number = 0
-        self._damaged: tuple[str, int, str] | None = None
-        self._packets = 0
-        self._bytes = 0
         self._fragments = {4: 0, 6: 0}
         self._complete = 0
         self._given_up = dict.fromkeys((reason.name for reason in Reason), 0)
         self._bad_checksums = 0
 
-    # ------------------------------------------------------------------------------ input
-
-    def begin(self, name: str) -> None:
-        """Begin an input; its frames are numbered from 1."""
-        self._damaged = None
-        self._input = Input(name)
-        self._number = 0
-
-    def feed(
-        self,
-        buffer: bytes | bytearray | memoryview,
-        start: int,
-        stop: int,
-        *,
-        final: bool,
-        stable: bool,
-        base: int = 0,
-        budget: int = BUDGET,
-    ) -> int:
-        """Process the whole records in ``buffer[start:stop]``.
-
-        Parameters
-        ----------
-        buffer
-            Bytes of the input; index 0 stands at offset `base` of the file.
-        start, stop
-            Where to begin, and how far the bytes are there.
-        final
-            No more will come: a record that is not whole is damage.
-        stable
-            The buffer stays as it is. This implementation copies what it holds, and does not care.
-        base
-            Offset in the file.
-        budget
-            Return early, at a record's end, once so many bytes are consumed.
-
-        Returns
-        -------
-        int
-            Where to go on: the end of the last record processed, or `stop` if nothing behind it
-            can be read.
-
-        Raises
-        ------
-        CaptureError
-            If the input is empty or no capture.
-        OutputError
-            If the output format cannot hold a frame.
-        """
-        del stable
-        at = start
-        with memoryview(buffer) as view:
-            while at - start < budget:
-                with view[at:stop] as data:
-                    record = self._input.read(data, base + at, final=final)
-                if record is None:
-                    break
-                self._take(record, base + at)
-                self._bytes += len(record.data)
-                at += len(record.data)
-        if self._input.damage is None:
-            return at
-        self._note_damage(*self._input.damage)
-        return stop
-
-    def end(self) -> None:
-        """End the input; what it left open may be completed by the next one."""
-        self._input = Input("")
+    # -------------------------------------------------------------------------------- end
 
     def finish(self) -> None:
         """End everything: what is open is given up, the output is completed."""
@@ -172,11 +99,6 @@ class Rewriter:
             self._rows = []
         return rows
 
-    @property
-    def damaged(self) -> tuple[str, int, str] | None:
-        """The first damage in the last input begun: its name, the offset, what is wrong."""
-        return self._damaged
-
     def summary(self) -> dict[str, object]:
         """Give counts: of packets, bytes, fragments, datagrams, both by reason, anomalies."""
         anomalies = {"bad_checksum": self._bad_checksums}
@@ -193,18 +115,10 @@ class Rewriter:
 
     # ---------------------------------------------------------------------------- one record
 
-    def _note_damage(self, offset: int, why: str) -> None:
-        if self._damaged is None:
-            self._damaged = self._input.name, offset, why
-
-    def _take(self, record: Record, offset: int) -> None:
-        if record.damage is not None:
-            self._note_damage(offset, record.damage)
+    def _take(self, record: Record) -> None:
         if record.link == NO_PACKET:
             self._output.other(record)
             return
-        self._packets += 1
-        self._number += 1
         self._output.admit(record, f"{self._input.name}: frame {self._number}")
         frame = record.frame
         try:
@@ -225,7 +139,7 @@ class Rewriter:
             record.time,
             place.domain,
             number=self._number,
-            cost=record.captured + max(0, len(record.data) - record.captured - FREE),
+            cost=held_cost(record),
             frame=record,
         )
         if outcome.kind != "whole":

@@ -2,8 +2,8 @@
 
 use crate::input::Capture;
 use crate::{Answer, Measure};
+use fragtrack_capture::Buffer;
 use fragtrack_capture::follow::{Follower, Tables, Zones};
-use fragtrack_capture::rewrite::Buffer;
 use fragtrack_capture::{Input, Origins, Pause, Reader, Tail};
 use fragtrack_core::config::{Config, Path};
 use fragtrack_core::frame::Frame;
