@@ -34,7 +34,8 @@ class Figure:
     drain
         Median of CPU nanoseconds a record to give up what was left open at the end.
     lost
-        Datagrams that it did not complete though it should; None if unknown.
+        Datagrams that it did not complete though it should, connections that it did not find (below
+        0: that it found too many); None if unknown.
     """
 
     workload: str

@@ -1,12 +1,16 @@
-"""Workloads of connections: TCP whole lives, one long one, a flood of SYNs.
+#!/usr/bin/env python3
+"""Workloads of connections: ``python benchmarks/flows.py NAME... --out DIR [--scale F]``.
 
-=========== ====================================================================================
+=========== ========================================================================================
 tcp-mix     50,000 TCP connections from handshake to FIN (90 %) or RST, no loss, 5,000 new a second
 tcp-one     one connection of a million segments
 syn-flood   a million SYNs of as many connections, and 5,000 whole lives among them
-=========== ====================================================================================
+udp-dns     300,000 queries, most of them answered, 5,000 new a second: each for itself, soon over
+=========== ========================================================================================
 
-Each is a classic pcap on Ethernet with the truth beside it, as those of `workloads`.
+Each is a classic pcap on Ethernet with the truth beside it, as those of `workloads`: `packets`,
+`connections` (a tracker whose table is large enough makes just so many), `invalid` (packets that it
+must find to be so), `resets` (connections that end by one), `ip_bytes`.
 """
 
 from __future__ import annotations
@@ -14,19 +18,26 @@ from __future__ import annotations
 import heapq
 import random
 import struct
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import workloads
 from packets import fold
 from workloads import MIN_FRAME, RECORD, START, Writer, known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SYN, ACK, FIN, RST, PSH = 2, 16, 1, 4, 8
+TCP, UDP = 6, 17
 CONNECTIONS = 50_000
+QUERIES = 300_000
 MOST = 1_000_000
+SERVICE = 10_053
 NEW_A_SECOND = 5_000
+WINDOW = 64_240
+HEAD, REST = struct.Struct(">BBHHHBBHIIHH"), struct.Struct(">IIBBHHH")
 ETHERNET = bytes.fromhex("020000000002 020000000001 0800")
 POOL = random.Random(2013).randbytes(1 << 16)
 WORDS = struct.unpack(f">{len(POOL) // 2}H", POOL)
@@ -36,7 +47,7 @@ for _word in WORDS:
 
 
 class Segment(NamedTuple):
-    """One segment; `side` 0 is the client."""
+    """One segment, or with no flags and numbers one datagram; `side` 0 is the client."""
 
     time: float
     side: int
@@ -51,6 +62,7 @@ class Ends(NamedTuple):
 
     addresses: tuple[int, int]
     ports: tuple[int, int]
+    protocol: int = TCP
 
 
 def life(rng: random.Random, start: float) -> Iterator[Segment]:
@@ -83,7 +95,7 @@ def life(rng: random.Random, start: float) -> Iterator[Segment]:
         yield put(0, ACK)
     time += rtt
     close = rng.random()
-    ends = ((0, FIN | ACK), (1, FIN | ACK), (0, ACK))
+    ends: tuple[tuple[int, int], ...] = ((0, FIN | ACK), (1, FIN | ACK), (0, ACK))
     if close >= 0.9:
         ends = ((1, RST | ACK),)
     elif close >= 0.8:
@@ -95,12 +107,19 @@ def life(rng: random.Random, start: float) -> Iterator[Segment]:
 
 def lives(rng: random.Random, count: int) -> Iterator[tuple[Segment, int]]:
     """Give the segments of many lives in the order of time, each with the number of its life."""
+    return in_turn(rng, count, life)
+
+
+def in_turn(
+    rng: random.Random, count: int, begin_one: Callable[[random.Random, float], Iterator[Segment]]
+) -> Iterator[tuple[Segment, int]]:
+    """Give what begins at random times in the order of time, each with its number."""
     open_: list[tuple[Segment, int, Iterator[Segment]]] = []
-    for number in range(count):
-        begin = number / NEW_A_SECOND
+    seconds = count / NEW_A_SECOND
+    for number, begin in enumerate(sorted(rng.random() * seconds for _ in range(count))):
         while open_ and open_[0][0].time <= begin:
             yield from _next(open_)
-        segments = life(rng, begin)
+        segments = begin_one(rng, begin)
         heapq.heappush(open_, (next(segments), number, segments))
     while open_:
         yield from _next(open_)
@@ -120,9 +139,8 @@ def ends_of(number: int) -> Ends:
     """Give addresses and ports of a life; no two have the same."""
     client = 0x0A01_0001 + number % 20_000
     server = 0x0A02_0001 + number * 7 % 200
-    return Ends(
-        (client, server), (1024 + number // 20_000 * 7 + number % 7, (80, 443, 8080)[number % 3])
-    )
+    port = 1024 + number // 20_000 * 16_000 + number * 7919 % 15_999
+    return Ends((client, server), (port, (80, 443, 8080)[number % 3]))
 
 
 def mix(rng: random.Random, scale: float) -> Iterator[tuple[Segment, Ends]]:
@@ -161,39 +179,65 @@ def flood(rng: random.Random, scale: float) -> Iterator[tuple[Segment, Ends]]:
         waiting = next(honest, None)
 
 
-SHAPES = {"tcp-mix": mix, "tcp-one": one, "syn-flood": flood}
+def query(rng: random.Random, start: float) -> Iterator[Segment]:
+    """Give a query, now and then a second one, and most often an answer."""
+    size, luck, rtt = rng.randrange(30, 60), rng.random(), rng.uniform(0.0005, 0.05)
+    yield Segment(start, 0, 0, 0, 0, size)
+    if luck < 0.1:
+        yield Segment(start + 1, 0, 0, 0, 0, size)
+        rtt += 1
+    if luck > 0.03:
+        yield Segment(start + rtt, 1, 0, 0, 0, size + rng.randrange(16, 400))
+
+
+def dns(rng: random.Random, scale: float) -> Iterator[tuple[Segment, Ends]]:
+    """Give the datagrams of udp-dns: 5,000 clients, eight servers.
+
+    They look like DNS but for what is in them and the port: programs that look into DNS tell
+    queries apart by what they find there.
+    """
+    for datagram, number in in_turn(rng, max(100, int(QUERIES * scale)), query):
+        addresses = (0x0A01_0001 + number % 5_000, 0x0A02_0001 + number % 8)
+        yield datagram, Ends(addresses, (1024 + number // 5_000 * 997 % 64_000, SERVICE), UDP)
+
+
+SHAPES = {"tcp-mix": mix, "tcp-one": one, "syn-flood": flood, "udp-dns": dns}
 
 
 def packet(segment: Segment, ends: Ends, number: int) -> tuple[bytes, bytes]:
-    """Build the headers of a segment, Ethernet first, and its payload; both checksums are right."""
-    side, size = segment.side, segment.payload
+    """Build the headers of a packet, Ethernet first, and its payload; both checksums are right."""
+    side, size, protocol = segment.side, segment.payload, ends.protocol
     source, destination = ends.addresses[side], ends.addresses[1 - side]
     sport, dport = ends.ports[side], ends.ports[1 - side]
     start = number * 2 & 0x7FFE
     payload = POOL[start : start + size]
-    total = 40 + size
+    length = size + (20 if protocol == TCP else 8)
     halves = (source >> 16) + (source & 0xFFFF) + (destination >> 16) + (destination & 0xFFFF)
-    ip = fold(0x4500 + total + (number & 0xFFFF) + 0x4000 + 0x4006 + halves)
+    ip = fold(0x4500 + 20 + length + (number & 0xFFFF) + 0x4000 + 0x4000 + protocol + halves)
     summed = SUMS[(start + size) // 2] - SUMS[start // 2] + (payload[-1] << 8 if size & 1 else 0)
-    fields = sport + dport + (segment.seq >> 16) + (segment.seq & 0xFFFF)
-    fields += (segment.ack >> 16) + (segment.ack & 0xFFFF) + 0x5000 + segment.flags + 64240
-    tcp = fold(halves + 6 + 20 + size + fields + summed)
-    head = struct.pack(
-        ">BBHHHBBHIIHHIIBBHHH",
-        *(0x45, 0, total, number & 0xFFFF, 0x4000, 64, 6, 0xFFFF - ip, source, destination),
-        *(sport, dport, segment.seq, segment.ack, 0x50, segment.flags, 64240, 0xFFFF - tcp, 0),
+    summed += halves + protocol + length + sport + dport
+    head = HEAD.pack(
+        *(0x45, 0, 20 + length, number & 0xFFFF, 0x4000, 64, protocol, 0xFFFF - ip),
+        *(source, destination, sport, dport),
     )
-    return ETHERNET + head, payload
+    if protocol == UDP:
+        checksum = 0xFFFF - fold(summed + length) or 0xFFFF
+        return ETHERNET + head + struct.pack(">HH", length, checksum), payload
+    _, _, flags, seq, ack, _ = segment
+    summed += (seq >> 16) + (seq & 0xFFFF) + (ack >> 16) + (ack & 0xFFFF) + 0x5000 + flags + WINDOW
+    rest = REST.pack(seq, ack, 0x50, flags, WINDOW, 0xFFFF - fold(summed), 0)
+    return ETHERNET + head + rest, payload
 
 
 def make(name: str, folder: Path, scale: float = 1.0) -> dict[str, Any]:
     """Write a workload, unless it is there already; returns the truth about it."""
     path = folder / f"{name}.pcap"
     truth = known(path, scale)
-    if truth is not None:
+    if truth is not None and "invalid" in truth:
         return truth
     writer, seen = Writer(path), set()
     parts: list[bytes] = []
+    octets = resets = 0
     for number, (segment, ends) in enumerate(SHAPES[name](random.Random(name), scale)):
         head, payload = packet(segment, ends, number)
         used = len(head) + len(payload)
@@ -202,9 +246,16 @@ def make(name: str, folder: Path, scale: float = 1.0) -> dict[str, Any]:
         parts += (RECORD.pack(START + seconds, micros, length, length), head, payload)
         parts.append(bytes(length - used))
         seen.add(ends)
+        octets += used - len(ETHERNET)
+        resets += bool(segment.flags & RST)
         writer.packets = number + 1
         if not number & 0xFFF:
             writer.write(b"".join(parts))
             parts.clear()
     writer.write(b"".join(parts))
-    return writer.finish(scale, kind="flows", connections=len(seen))
+    more = {"connections": len(seen), "invalid": 0, "resets": resets, "ip_bytes": octets}
+    return writer.finish(scale, kind="flows", **more)
+
+
+if __name__ == "__main__":
+    sys.exit(workloads.main(list(SHAPES), make))

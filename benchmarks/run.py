@@ -134,15 +134,17 @@ class Run:
     def track(self) -> None:
         """Measure connection tracking."""
         options = self.options
-        built = tracking.drivers(self.folder / "build", wanted=not options.no_peers)
-        for name, sample in tracking.measure(
-            self.folder,
-            options.scale,
-            options.rounds,
+        wanted = options.workloads or tracking.NAMES
+        plan = tracking.Plan(
+            folder=self.folder,
+            scale=options.scale,
+            rounds=options.rounds,
             huge=not options.small_pages,
-            with_peers=not options.no_peers,
-            built=built,
-        ):
+            names=tuple(name for name in tracking.NAMES if name in wanted),
+            build=None if options.no_peers else self.folder / "build",
+            python=options.peer_python,
+        )
+        for name, sample in tracking.measure(plan):
             self.say(f"tracking: {name}, {sample['what']}")
             self.keep(name, sample)
 
@@ -238,7 +240,7 @@ def arguments() -> argparse.Namespace:
     add("--small-pages", action="store_true", help="the engine's memory not in huge pages")
     add("--no-peers", action="store_true", help="leave out other programs")
     add("--dpdk-source", help="DPDK's source tree: builds its table for 64 fragments a datagram")
-    add("--peer-python", default=sys.executable, help="the interpreter that has scapy and dpkt")
+    add("--peer-python", default=sys.executable, help="the one with scapy, dpkt, NFStream")
     add("--show", type=Path, metavar="RECORD", help="measure nothing, print an earlier record")
     add("--readme", type=Path, metavar="FILE", help="put the short tables between its marks")
     options = parser.parse_args()

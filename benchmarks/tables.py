@@ -137,7 +137,7 @@ def draw(record: dict[str, Any], figures: Figures, verdicts: list[Verdict]) -> s
         "Open queues": series(figures, "queues", QUEUES),
         "Every program": peers(figures, list(CLASSIC)),
         "Python and the command": whole(figures, record["samples"]),
-        "Connection tracking": tracking.tables(figures, table),
+        "Connection tracking": tracking.tables(figures, record["samples"], table),
         "Targets": judged(verdicts),
     }
     drawn = (f"### {title}\n\n{text}" for title, text in parts.items() if text)
@@ -163,7 +163,8 @@ def short(record: dict[str, Any], figures: Figures) -> str:
 
 def short_tracking(record: dict[str, Any], figures: Figures) -> str:
     """Draw the same of connection tracking."""
-    return f"{heading(record)}\n{tracking.tables(figures, table, short=True)}"
+    drawn = tracking.tables(figures, record["samples"], table, short=True)
+    return f"{heading(record)}\n{drawn}"
 
 
 def _short(figure: Figure | None) -> str:

@@ -15,7 +15,8 @@ HEAD = 200_000  # packets pushed one by one
 
 def packets(path: Path) -> list[tuple[bytes, int]]:
     """Give the first packets of a little-endian pcap on Ethernet, with their times."""
-    data, at, found = path.read_bytes(), 24, []
+    data, at = path.read_bytes(), 24
+    found: list[tuple[bytes, int]] = []
     while at < len(data) and len(found) < HEAD:
         seconds, micros, length, _ = struct.unpack_from("<IIII", data, at)
         found.append((data[at + 30 : at + 16 + length], seconds * 10**9 + micros * 1000))
@@ -28,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("pcap", type=Path)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--connections", type=int, required=True)
     options = parser.parse_args()
     drawn = packets(options.pcap)
     for number in range(options.rounds + 1):
@@ -40,6 +42,8 @@ def main() -> None:
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
         found = fragtrack.track(options.pcap)
         tell("fragtrack.track", number, found.summary.packets, cpu, wall)
+        assert found.summary.connections == options.connections
+        assert not found.summary.reasons
 
 
 def tell(what: str, number: int, records: int, cpu: int, wall: int) -> None:

@@ -4,152 +4,219 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import command
+import flow_peers
 import flows
 import native
 import peers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from figures import Figures, Judge
+    from figures import Figure, Figures, Judge
 
 Sample = dict[str, Any]
+Draw = Callable[[list[str], list[list[str]]], str]
 
-FLOOR, WALK = "floor-flow", "floor-walk"
+FLOOR = "floor-flow"
 TRACK, NOSUM = "track", "track-nosum"
-NAMES = ("tcp-mix", "tcp-one", "syn-flood")
+NAMES = tuple(flows.SHAPES)
+BESIDE = ("tcp-mix", "udp-dns")
+"""Workloads that other programs get, too."""
+FLOOD = "syn-flood"
 LIMIT = 3.5
-MICRO = "tracker"
+MICRO, PYTHON, COMMAND = "tracker", "python, tracking", "command, tracking"
+PARQUET = "fragtrack track -o FILE.parquet"
+INNER = 2  # passes of the native benchmark in each round
 
 
-def measure(
-    folder: Path, scale: float, rounds: int, *, huge: bool, with_peers: bool, built: Path
-) -> Iterator[tuple[str, Sample]]:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure, and where.
+
+    Attributes
+    ----------
+    names
+        Workloads.
+    build
+        Where drivers of other programs are built; None leaves other programs out.
+    python
+        The interpreter that has dpkt and NFStream.
+    """
+
+    folder: Path
+    scale: float
+    rounds: int
+    huge: bool
+    names: tuple[str, ...] = NAMES
+    build: Path | None = None
+    python: str = sys.executable
+
+
+def measure(plan: Plan) -> Iterator[tuple[str, Sample]]:
     """Measure everything; gives samples with the workload they are of."""
     program = native.build("track")
-    for name in NAMES:
-        truth = flows.make(name, folder, scale)
-        pcap = folder / truth["file"]
-        for number in range(rounds):
-            for sample in native.start(program, [str(pcap), "--rounds", "2"], huge=huge):
-                yield name, {**sample, "round": number}
-            if name == "tcp-mix" and with_peers:
-                for found in others(pcap, truth, built):
-                    yield name, {**found, "round": number}
-    for sample in native.start(program, ["--made", "--rounds", str(rounds)], huge=huge):
-        yield MICRO, sample
-    pcap = folder / "tcp-mix.pcap"
-    truth = flows.make("tcp-mix", folder, scale)
-    for sample in from_python(pcap, rounds):
-        yield "python, tracking", sample
-    for sample in whole_command(pcap, truth, folder, rounds):
-        yield "command, tracking", sample
+    others = []
+    if plan.build is not None:
+        peers.drivers(plan.build, None)
+        others = flow_peers.installed(plan.build, plan.python)
+    for name in plan.names:
+        for sample in in_turns(plan, name, program, others if name in BESIDE else []):
+            yield name, sample
+    for kind in ("hot", "ipv4", "ipv6"):  # each in a process of its own: memory is weighed
+        arguments = ["--made", "--only", kind, "--rounds", str(plan.rounds)]
+        for sample in native.start(program, arguments, huge=plan.huge):
+            yield MICRO, sample
+    truth = flows.make("tcp-mix", plan.folder, plan.scale)
+    pcap = plan.folder / truth["file"]
+    for sample in from_python(pcap, truth, plan.rounds):
+        yield PYTHON, sample
+    for sample in whole_command(pcap, truth, plan.folder, plan.rounds):
+        yield COMMAND, sample
 
 
-def others(pcap: Path, truth: Sample, built: Path) -> Iterator[Sample]:
-    """Run other programs once each, as far as they are installed; all but one are timed whole."""
-    driver = built / "libnids"
-    if driver.exists():
-        told = json.loads(
-            subprocess.check_output([driver, pcap, "--tcp"], text=True).splitlines()[-1]
-        )
-        cpu, wall = round(told["loop_cpu"] * 1e9), round(told["loop_wall"] * 1e9)
-        yield {"what": "libnids", "cpu_ns": cpu, "wall_ns": wall, "records": truth["packets"]}
-    scratch = str(pcap.with_name("peer.out"))
-    programs: dict[str, tuple[str, list[str]]] = {
-        "softflowd": ("softflowd", ["-r", str(pcap), "-m", "200000", "-n", "127.0.0.1:9"]),
-        "argus": ("argus", ["-r", str(pcap), "-w", scratch]),
-        "tshark": ("tshark", ["-n", "-r", str(pcap), "-q", "-z", "conv,tcp"]),
-    }
-    for name, (program, arguments) in programs.items():
-        found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
-        if found is None:
-            continue
-        try:
-            sample = whole([found, *arguments])
-        except (OSError, subprocess.SubprocessError) as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            continue
-        yield {**sample, "what": f"{name} (whole process)", "records": truth["packets"]}
-    Path(scratch).unlink(missing_ok=True)
+def in_turns(
+    plan: Plan, name: str, program: Path, others: list[flow_peers.Peer]
+) -> Iterator[Sample]:
+    """Measure the floors, the tracker and other programs in turns on one workload."""
+    truth = flows.make(name, plan.folder, plan.scale)
+    pcap = plan.folder / truth["file"]
+    arguments = [str(pcap), "--rounds", str(INNER)]
+    arguments += ["--connections", str(truth["connections"]), "--invalid", str(truth["invalid"])]
+    if name == FLOOD:
+        arguments.append("--room")
+    for number in range(plan.rounds):
+        for sample in native.start(program, arguments, huge=plan.huge):
+            yield {**sample, "round": number}
+        for peer in others:
+            if number >= peer.rounds:
+                continue
+            with tempfile.TemporaryDirectory(dir=plan.folder) as scratch:
+                job = flow_peers.Job(pcap, truth, Path(scratch))
+                found = flow_peers.measure(peer, job) if peer.udp or not job.udp else None
+            if found is not None:
+                yield {**found, "round": number}
 
 
-def whole(arguments: list[str]) -> Sample:
-    """Run a program; gives its times."""
-    begin = time.perf_counter_ns()
-    with subprocess.Popen(
-        arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, arguments)
-    cpu = round((usage.ru_utime + usage.ru_stime) * 1e9)
-    return {"cpu_ns": cpu, "wall_ns": time.perf_counter_ns() - begin}
-
-
-def from_python(pcap: Path, rounds: int) -> Iterator[Sample]:
+def from_python(pcap: Path, truth: Sample, rounds: int) -> Iterator[Sample]:
     """Time `Tracker.push` and `fragtrack.track`, in a process of their own."""
     arguments = [sys.executable, str(Path(__file__).with_name("track_api.py")), str(pcap)]
-    arguments += ["--rounds", str(rounds * 2)]
+    arguments += ["--rounds", str(rounds * INNER), "--connections", str(truth["connections"])]
     result = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True)
     yield from map(json.loads, result.stdout.splitlines())
 
 
 def whole_command(pcap: Path, truth: Sample, folder: Path, rounds: int) -> Iterator[Sample]:
-    """Time the command, with a table and without."""
-    out = folder / "connections.parquet"
+    """Time the command, with a table and without, beside a copy of the capture, in turns."""
+    copy, table = folder / "copy.pcap", folder / "connections.parquet"
     ways = {
+        "cp": ["cp", str(pcap), str(copy)],
         "fragtrack track": command.command("track", str(pcap), "--json"),
-        "fragtrack track -o FILE.parquet": command.command(
-            "track", str(pcap), "-o", str(out), "--json"
-        ),
+        PARQUET: command.command("track", str(pcap), "-o", str(table), "--json"),
     }
-    for number in range(2 * rounds + 1):
+    for number in range(rounds * INNER + 1):
         for what, arguments in ways.items():
+            for written in (copy, table):
+                written.unlink(missing_ok=True)
+            os.sync()  # what the run before wrote is not this one's burden
+            with pcap.open("rb") as file:
+                while file.read(1 << 22):
+                    pass
             sample, told = command.timed(arguments)
-            found = json.loads(told)
-            assert found["connections"]["total"] == truth["connections"]
-            assert found["classes"].get("invalid", 0) == 0
+            if what != "cp":
+                right(json.loads(told), truth)
             if number:  # the first round warms up
                 yield {**sample, "what": what, "round": number}
-    out.unlink(missing_ok=True)
+    copy.unlink(missing_ok=True)
+    table.unlink(missing_ok=True)
 
 
-def tables(
-    found: Figures, draw: Callable[[list[str], list[list[str]]], str], *, short: bool = False
-) -> str:
+def right(found: Sample, truth: Sample) -> None:
+    """Assert that what the command tells of a capture is true."""
+    connections, resets = truth["connections"], truth["resets"]
+    assert found["packets"] == truth["packets"]
+    assert found["connections"]["total"] == connections
+    assert found["connections"]["ends"] == {"closed": connections - resets, "reset": resets}
+    assert found["classes"].get("invalid", 0) == truth["invalid"]
+
+
+def tables(found: Figures, samples: list[Sample], draw: Draw, *, short: bool = False) -> str:
     """Draw what was measured; `short`: of the workloads only the first one."""
     rows = []
     for name in NAMES[: 1 if short else None]:
-        if found.find(name, FLOOR) is None:
-            continue
-        for figure in found.of(name):
-            ratio = found.ratio(name, figure.what, FLOOR)
-            spread = f"{figure.ns:,.0f} ({figure.low:,.0f}-{figure.high:,.0f})"
-            rows.append([name, figure.what, spread, f"{ratio:.2f}" if ratio else "-"])
-    if not rows:
-        return ""
-    parts = [draw(["workload", "what", "ns a packet", "/ floor-flow"], rows)]
-    by_itself = [
-        [f.what, f"{f.ns:,.0f}", f"{1e3 / f.ns:.1f}"] for f in found.of(MICRO) if f.what != "dump"
-    ]
-    parts.append(draw(["the tracker by itself", "ns", "million a second"], by_itself))
-    timed = [
-        [f.what, f"{f.wall:,.0f} ns" if name.startswith("python") else f"{f.wall / 1e9:.3f} s"]
-        for name in ("python, tracking", "command, tracking")
-        for f in found.of(name)
-    ]
-    parts.append(draw(["from Python a packet; the command", "wall"], timed))
+        if found.find(name, FLOOR) is not None:
+            rows += [_row(found, name, figure) for figure in found.of(name)]
+    parts = []
+    if rows:
+        head = [
+            "workload",
+            "what",
+            "ns a packet",
+            "/ floor-flow",
+            "/ track",
+            "drain",
+        ]
+        parts.append(draw([*head, "connections"], rows))
+    if found.of(MICRO):
+        rows = [[f.what, f"{f.ns:,.0f}", f"{1e3 / f.ns:.1f}"] for f in found.of(MICRO)]
+        parts += [
+            draw(["the tracker by itself", "ns", "million a second"], rows),
+            *_made(samples, draw),
+        ]
+    rows = [[f.what, f"{f.wall:,.0f} ns", f"{f.ns:,.0f} ns"] for f in found.of(PYTHON)]
+    rows += [[f.what, f"{f.wall / 1e9:.3f} s", f"{f.ns / 1e9:.3f} s"] for f in found.of(COMMAND)]
+    if rows:
+        parts.append(draw(["from Python a packet; the command on tcp-mix", "wall", "CPU"], rows))
     return "\n".join(parts)
+
+
+def _row(found: Figures, name: str, figure: Figure) -> list[str]:
+    what = figure.what
+    ratios = [found.ratio(name, what, base) for base in (FLOOR, TRACK)]
+    row = [name, what, f"{figure.ns:,.0f} ({figure.low:,.0f}-{figure.high:,.0f})"]
+    row += [f"{ratio:.2f}" if ratio else "-" for ratio in ratios]
+    row.append(f"{figure.drain:.1f}" if figure.drain and figure.drain >= 0.5 else "-")
+    lost = figure.lost
+    return [
+        *row,
+        "-"
+        if lost is None
+        else f"{lost:,} missing"
+        if lost > 0
+        else f"{-lost:,} too many"
+        if lost
+        else "all",
+    ]
+
+
+def _made(samples: list[Sample], draw: Draw) -> Iterator[str]:
+    """Draw what a connection takes and how long a dump stops the tracker."""
+    weighed = [sample for sample in samples if "bytes_each" in sample and sample["round"] == 1]
+    rows = [
+        [s["what"], str(s["bytes_each"]), str(s["used_each"]), str(s["resident_each"])]
+        for s in weighed
+    ]
+    if rows:
+        yield draw(["bytes a connection", "table", "of it in use", "resident set"], rows)
+    stops: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if "page_ns" in sample:
+            stops.setdefault(sample["what"], []).append(sample)
+    rows = [
+        [what, *(f"{median(s[key] for s in each) / 1e6:,.2f}" for key in ("all_ns", "page_ns"))]
+        for what, each in stops.items()
+    ]
+    if rows:
+        yield draw(["a dump of a million, ms", "all at once", "longest page of 1,024"], rows)
 
 
 def judge(found: Figures, samples: list[Sample], verdicts: Judge) -> None:
@@ -167,16 +234,9 @@ def judge(found: Figures, samples: list[Sample], verdicts: Judge) -> None:
         value = 1e3 / figure.ns if figure else None
         verdicts.least(f"{what}, million a second", "a million connections", limit, value)
     for sample in samples:
-        if "bytes_each" in sample:
+        if "bytes_each" in sample and sample["round"] == 1:
             family = str(sample["what"]).removeprefix("memory, ")
             verdicts.most(f"bytes a connection, {family}", "a million", 192, sample["bytes_each"])
-    figure = found.find("command, tracking", "fragtrack track -o FILE.parquet")
+    figure = found.find(COMMAND, PARQUET)
     value = figure.wall / 1e9 if figure else None
     verdicts.most("command with a Parquet table, seconds", "tcp-mix", 0.35, value)
-
-
-def drivers(folder: Path, *, wanted: bool) -> Path:
-    """Build the drivers of peers that can be built; gives their folder."""
-    if wanted:
-        peers.drivers(folder, None)
-    return folder

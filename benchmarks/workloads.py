@@ -20,10 +20,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from packets import packets
 from shapes import Shape, shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VERSION = 1  # raised when the bytes of any workload change
 START = 1_700_000_000  # seconds since the epoch
@@ -150,16 +153,16 @@ def make(name: str, folder: Path, scale: float = 1.0) -> dict[str, Any]:
     return write(shape, writers, scale)
 
 
-def main() -> int:
-    """Write what the command line asks for."""
-    everything = list(shapes())
+def main(everything: list[str], make: Callable[[str, Path, float], dict[str, Any]]) -> int:
+    """Write those of `everything` that the command line asks for."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=sys.modules["__main__"].__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="+", metavar="NAME", help="a workload, or all")
     default = Path(tempfile.gettempdir()) / "fragtrack-bench" / "workloads"
     parser.add_argument("--out", type=Path, default=default, help="folder (default: %(default)s)")
-    parser.add_argument("--scale", type=float, default=1.0, help="1.0: 450 MB files; 5 GB in all")
+    parser.add_argument("--scale", type=float, default=1.0, help="1.0: most have 450 MB")
     options = parser.parse_args()
     names = everything if "all" in options.names else list(dict.fromkeys(options.names))
     if unknown := set(names) - set(everything):
@@ -170,10 +173,11 @@ def main() -> int:
         begin = time.perf_counter()
         truth = make(name, options.out, options.scale)
         seconds = time.perf_counter() - begin
-        line = f"{name:26} {truth['packets']:>9,} packets {truth['datagrams']:>9,} datagrams"
+        kind = "datagrams" if "datagrams" in truth else "connections"
+        line = f"{name:26} {truth['packets']:>9,} packets {truth[kind]:>9,} {kind}"
         print(f"{line} {truth['file_bytes'] / 1e6:7.1f} MB {seconds:5.1f} s", flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(list(shapes()), make))

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// What one pass took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Took {
     /// Nanoseconds this thread ran; wall time where the kernel does not say.
     pub(crate) cpu: u64,

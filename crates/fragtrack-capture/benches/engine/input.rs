@@ -58,8 +58,13 @@ pub(crate) struct Options {
     /// Datagrams that every pass must complete; bytes of their IP payloads.
     pub(crate) datagrams: Option<u64>,
     pub(crate) bytes: Option<u64>,
-    /// Connections that every pass must make.
+    /// Connections that every pass must make, and packets that it must find invalid.
     pub(crate) connections: Option<u64>,
+    pub(crate) invalid: Option<u64>,
+    /// Whether to measure with a table that never fills, too.
+    pub(crate) room: bool,
+    /// Whether the packets are to be made by the program itself.
+    pub(crate) made: bool,
     /// The part of `datagrams` that is enough, percent (a flood costs some).
     pub(crate) percent: u64,
     /// Bytes of memory the engine may use for one family; the default of `limits="capture"` if absent.
@@ -76,12 +81,21 @@ impl Options {
         let mut options = Self { rounds: 7, percent: 100, ..Self::default() };
         let mut arguments = arguments;
         while let Some(argument) = arguments.next() {
-            if argument == "--bench" {
-                continue; // cargo says it to every benchmark
-            }
-            if argument == "--huge" {
-                options.huge = true;
-                continue;
+            match argument.as_str() {
+                "--bench" => continue, // cargo says it to every benchmark
+                "--huge" => {
+                    options.huge = true;
+                    continue;
+                }
+                "--made" => {
+                    options.made = true;
+                    continue;
+                }
+                "--room" => {
+                    options.room = true;
+                    continue;
+                }
+                _ => {}
             }
             let Some(name) = argument.strip_prefix("--") else {
                 options.file = argument;
@@ -93,6 +107,7 @@ impl Options {
                 "rounds" => options.rounds = u32::try_from(number()?).unwrap_or(u32::MAX),
                 "datagrams" => options.datagrams = Some(number()?),
                 "connections" => options.connections = Some(number()?),
+                "invalid" => options.invalid = Some(number()?),
                 "bytes" => options.bytes = Some(number()?),
                 "percent" => options.percent = number()?,
                 "memory" => options.memory = Some(number()?),

@@ -1,7 +1,7 @@
 //! What is measured against the floors: the reader alone, and the follower, which is everything.
 
 use crate::input::Capture;
-use crate::{Answer, Measure};
+use crate::{Answer, Measure, Truth};
 use fragtrack_capture::Buffer;
 use fragtrack_capture::follow::{Follower, Tables, Zones};
 use fragtrack_capture::{Input, Origins, Pause, Reader, Tail};
@@ -16,19 +16,26 @@ const KEY: (u64, u64) = (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
 /// Bytes of the file that the follower gets at once.
 const WINDOW: usize = 1 << 18;
 
-/// The measurements of this project's own code.
-pub(crate) fn measures(capture: &Capture) -> Vec<Box<dyn Measure + '_>> {
-    let follow = |name, checksum, tables| -> Box<dyn Measure + '_> {
-        Box::new(Follow { capture, name, checksum, tables, follower: None })
-    };
+/// The measurements of this project's own code. `room`: one with a table that holds all connections, too.
+pub(crate) fn measures(capture: &Capture, truth: Truth, room: bool) -> Vec<Box<dyn Measure + '_>> {
+    let usual = track::Config::linux(KEY);
+    let unsummed = track::Config { checksum: Checksum::Ignore, ..track::Config::linux(KEY) };
     let none = Tables { verdicts: false, events: false, zeek: false };
-    vec![
+    let follow = |name, config: &track::Config, tables| -> Box<dyn Measure + '_> {
+        Box::new(Follow { capture, name, config: config.clone(), tables, follower: None })
+    };
+    let mut all: Vec<Box<dyn Measure + '_>> = vec![
         Box::new(Read { capture, frames: Vec::new() }),
-        follow("track-nosum", Checksum::Ignore, none),
-        follow("track", Checksum::Offload, none),
-        follow("track-verdicts", Checksum::Offload, Tables { verdicts: true, ..none }),
-        follow("track-zeek", Checksum::Offload, Tables { zeek: true, ..none }),
-    ]
+        follow("track-nosum", &unsummed, none),
+        follow("track", &usual, none),
+        follow("track-verdicts", &usual, Tables { verdicts: true, ..none }),
+        follow("track-zeek", &usual, Tables { zeek: true, ..none }),
+    ];
+    if let Some(right) = truth.connections.filter(|_| room) {
+        let max = u32::try_from(right).unwrap_or(u32::MAX);
+        all.push(follow("track-room", &track::Config { max, ..track::Config::linux(KEY) }, none));
+    }
+    all
 }
 
 struct Read<'a> {
@@ -69,7 +76,7 @@ impl Measure for Read<'_> {
 struct Follow<'a> {
     capture: &'a Capture,
     name: &'static str,
-    checksum: Checksum,
+    config: track::Config,
     tables: Tables,
     follower: Option<Follower>,
 }
@@ -80,10 +87,8 @@ impl Measure for Follow<'_> {
     }
 
     fn prepare(&mut self) {
-        let mut config = track::Config::linux(KEY);
-        config.checksum = self.checksum;
         let reassembly = Config { path: Path::Netfilter, ..Config::capture(KEY) };
-        self.follower = Some(Follower::new(config, reassembly, Zones::Vlan, self.tables));
+        self.follower = Some(Follower::new(self.config.clone(), reassembly, Zones::Vlan, self.tables));
     }
 
     fn pass(&mut self) -> Answer {
@@ -104,8 +109,16 @@ impl Measure for Follow<'_> {
         }
         follower.end(bytes);
         answer.records = follower.packets().0;
+        let totals = follower.tracker().totals();
         answer.connections = follower.tracker().made();
-        answer.invalid = follower.tracker().totals().class(Class::Invalid);
+        answer.invalid = totals.class(Class::Invalid);
+        answer.pressed = totals.counters.early_drop.saturating_add(totals.counters.drop);
         answer
+    }
+
+    fn drain(&mut self) -> u64 {
+        let Some(follower) = &mut self.follower else { return 0 };
+        follower.finish();
+        follower.take_connections().len() as u64
     }
 }
