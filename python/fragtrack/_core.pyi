@@ -178,7 +178,12 @@ class Verdict:
 @final
 class Tracker:
     def __new__(
-        cls, config: TrackConfig, reassembly: ReassemblyConfig, *, events: bool = True
+        cls,
+        config: TrackConfig,
+        reassembly: ReassemblyConfig,
+        *,
+        events: bool = True,
+        ended: bool = True,
     ) -> Tracker: ...
     def push(self, packet: Buffer, time_ns: int, zone: int = ...) -> Verdict: ...
     def advance(self, time_ns: int) -> None: ...

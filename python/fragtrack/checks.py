@@ -6,7 +6,7 @@ import math
 
 from fragtrack.errors import ConfigError
 
-__all__ = ["check_number", "check_one_of", "check_seconds"]
+__all__ = ["check_number", "check_one_of", "check_seconds", "check_threads"]
 
 
 def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -29,3 +29,9 @@ def check_seconds(name: str, value: object, longest: int) -> None:
         raise ConfigError(f"{name} is {value!r}; it must be a number of seconds")
     if not math.isfinite(value) or not 0 < value <= longest:
         raise ConfigError(f"{name} is {value!r}; it must be above 0 and at most {longest} seconds")
+
+
+def check_threads(threads: object) -> None:
+    """Raise `ConfigError` if there cannot be so many threads."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ConfigError(f"threads={threads!r}: it must be a whole number, at least 1")

@@ -107,7 +107,9 @@ def new_reassembler(config: ReassemblyConfig) -> Reassembler:
     return load().reassembler(keyed(config))
 
 
-def new_tracker(config: TrackConfig, *, limits: str = "capture") -> Tracker:
+def new_tracker(
+    config: TrackConfig, *, limits: str = "capture", events: bool = True, ended: bool = True
+) -> Tracker:
     """Make a tracker of the backend.
 
     Parameters
@@ -116,8 +118,10 @@ def new_tracker(config: TrackConfig, *, limits: str = "capture") -> Tracker:
         How to follow connections.
     limits
         Those of the reassembly in front of it, as in `fragtrack.ReassemblyConfig`.
+    events, ended
+        Whether they are kept for ``take_events`` and ``take_ended``.
     """
-    return load().tracker(keyed(config), _in_front(limits))
+    return load().tracker(keyed(config), _in_front(limits), events=events, ended=ended)
 
 
 def new_follower(

@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from fragtrack import engine, sinks
+from fragtrack.checks import check_threads
 from fragtrack.config import ReassemblyConfig
 from fragtrack.errors import ConfigError
 from fragtrack.outputs import Outputs
@@ -110,8 +111,7 @@ def reassemble(
     settings = ReassemblyConfig(policy=policy, limits=limits, **config)
     if incomplete not in ("keep", "drop"):
         raise ConfigError(f"incomplete={incomplete!r}: choose keep or drop")
-    if threads < 1:
-        raise ConfigError(f"threads={threads!r}: it must be at least 1")
+    check_threads(threads)
     origins = as_list(inputs)
     form = None if output is None else sinks.capture_suffix(output, format)
     if datagrams is not None:

@@ -7,10 +7,13 @@ only a program that reads captures needs.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fragtrack.checks import check_number, check_one_of, check_seconds
 from fragtrack.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PROFILES: Final = ("linux-6.18", "pre-6.1")
 CHECKSUMS: Final = ("offload", "verify", "ignore")
@@ -120,7 +123,7 @@ generic_timeout : float
         """Give a timeout, ``tcp_timeout_close`` for example, in nanoseconds."""
         return round(float(getattr(self, name)) * _NANOSECONDS)
 
-    def set(self, assignments: dict[str, str]) -> TrackConfig:
+    def set(self, assignments: Mapping[str, object]) -> TrackConfig:
         """Give a copy with values as text, as ``sysctl`` and ``--set NAME=VALUE`` write them.
 
         Names may have the kernel's prefix. ``nf_conntrack_checksum`` may be 0 or 1.
@@ -152,7 +155,8 @@ def _bare(name: str) -> str:
     return name
 
 
-def _read(name: str, kind: str, text: str) -> object:
+def _read(name: str, kind: str, given: object) -> object:
+    text = str(given)
     if name == "checksum" and text in {"0", "1"}:
         return "verify" if text == "1" else "ignore"
     if kind == "bool":
@@ -160,8 +164,10 @@ def _read(name: str, kind: str, text: str) -> object:
             raise ConfigError(f"{name} is {text!r}; it must be 0 or 1")
         return text.lower() in {"1", "true", "yes", "on"}
     if kind.startswith(("int", "float")):
+        whole = kind.startswith("int")
         try:
-            return int(text, 0) if kind.startswith("int") else float(text)
+            return int(text, 0) if whole else float(text)
         except ValueError:
-            raise ConfigError(f"{name} is {text!r}; it must be a number") from None
+            wanted = "a whole number" if whole else "a number"
+            raise ConfigError(f"{name} is {text[:40]!r}; it must be {wanted}") from None
     return text

@@ -100,6 +100,7 @@ class TrackSummary:
             "fragments": dict(self.fragments),
             "datagrams": dict(self.datagrams),
             "orphans": dict(self.orphans),
+            "counters": dict(self.counters),
             "seconds": self.seconds,
             "damaged": self.damaged._asdict() if self.damaged else None,
         }

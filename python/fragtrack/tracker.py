@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fragtrack import engine
+from fragtrack.checks import check_number, check_one_of
 from fragtrack.track_config import TrackConfig
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from fragtrack.conntrack import Form
     from fragtrack.reference.track.table import Connections
     from fragtrack.verdicts import Event, Verdict
+
+FORMS: Final = ("list", "extended", "procfs", "xml", "save")
+"""Forms of a dump."""
 
 
 class Tracker:
@@ -28,6 +32,9 @@ class Tracker:
         Whose rules: ``linux-6.18``, or ``pre-6.1``.
     limits
         Of that reassembly, as in `fragtrack.ReassemblyConfig`: ``capture`` or ``kernel``.
+    keep_events, keep_ended
+        Whether what happens is kept for `events`, and what ends for `ended`. Both grow until they
+        are asked for: a program that never asks should turn them off.
     **config
         Further fields of `fragtrack.TrackConfig`: the kernel's sysctls without their prefix
         ``nf_conntrack_``, for example ``tcp_loose=False``, and ``checksum``, ``max``,
@@ -84,10 +91,18 @@ class Tracker:
     inspect: Callable[[int], dict[str, Any] | None]
 
     def __init__(
-        self, profile: str = "linux-6.18", *, limits: str = "capture", **config: Any
+        self,
+        profile: str = "linux-6.18",
+        *,
+        limits: str = "capture",
+        keep_events: bool = True,
+        keep_ended: bool = True,
+        **config: Any,
     ) -> None:
         self._config = engine.keyed(TrackConfig(profile=profile, **config))
-        backend = engine.new_tracker(self._config, limits=limits)
+        backend = engine.new_tracker(
+            self._config, limits=limits, events=keep_events, ended=keep_ended
+        )
         self._backend = backend
         self.push = backend.push
         self.advance = backend.advance
@@ -133,7 +148,13 @@ class Tracker:
         ----------
         limit
             Connections a page, at most.
+
+        Raises
+        ------
+        ConfigError
+            If it is not a whole number from 1 on.
         """
+        check_number("limit", limit, 1, (1 << 31) - 1)
         cursor: int | None = 0
         while cursor is not None:
             page, cursor = self._backend.page(cursor, limit)
@@ -147,7 +168,13 @@ class Tracker:
         form
             ``list`` as ``conntrack -L``, ``extended`` (``-o extended``), ``procfs`` (as
             ``/proc/net/nf_conntrack``), ``xml`` or ``save`` (``-o xml``, ``-o save``).
+
+        Raises
+        ------
+        ConfigError
+            If there is no such form.
         """
+        check_one_of("form", form, FORMS)
         from fragtrack.conntrack import format_entry, from_connection
 
         rows = self.connections().rows()

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from fragtrack import engine
+from fragtrack.checks import check_threads
 from fragtrack.errors import ConfigError, FragtrackError
 from fragtrack.files import as_list, refuse_overwriting
 from fragtrack.outputs import Outputs
@@ -19,9 +20,9 @@ from fragtrack.track_config import TrackConfig
 from fragtrack.track_summary import TrackSummary, named, ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from fragtrack.conntrack import Comparison
+    from fragtrack.conntrack import Comparison, Entry
     from fragtrack.files import Inputs
     from fragtrack.outputs import Work
     from fragtrack.reference.follower import Follower
@@ -46,7 +47,7 @@ def track(
     events: Path | None = None,
     compare: Path | None = None,
     limits: str = "capture",
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
     keep: bool | None = None,
     threads: int = 1,
     progress: Progress | None = None,
@@ -117,8 +118,7 @@ def track(
     plan = TrackConfig(profile=profile, **config)
     if settings:
         plan = plan.set(dict(settings))
-    if threads < 1:
-        raise ConfigError(f"threads={threads!r}: it must be at least 1")
+    check_threads(threads)
     if format is not None and output is None:
         raise ConfigError(f"format={format!r} is that of an output, which is not asked for")
     suffix = None if output is None else sinks.connection_suffix(output, format)
@@ -137,16 +137,19 @@ def track(
     work = Pass(origins, stopped=stopped, ahead=threads >= 3)
     with closing(work), Outputs(threads) as outputs:
         results = _Results(
-            outputs, keep=output is None if keep is None else keep, rows=dump is not None
+            outputs,
+            keep=output is None if keep is None else keep,
+            compare=None if dump is None else dump.add,
         )
         results.open(output, suffix, verdicts, events)
+        turn = TURN if events is None else 1  # an event is an object of hundreds of bytes
         for number, step in enumerate(work.steps(follower, progress), 1):
-            if not number % TURN:
+            if not number % turn:
                 outputs.put(results.take(step))
         outputs.put(results.take(follower, last=True))
         outputs.finish(publish=work.began)
     summary = _summary(work, follower, time.perf_counter() - begin)
-    comparison = None if dump is None else dump.compare(results.rows)
+    comparison = None if dump is None else dump.compare()
     return Tracked(summary, results.kept, comparison)
 
 
@@ -220,16 +223,17 @@ class _Results:
         Where sinks are opened.
     keep
         Hold all connections; they are then taken at the end, in one piece.
-    rows
-        Hold the rows of all connections.
+    compare
+        What takes the rows of all connections, piece by piece.
     """
 
-    def __init__(self, outputs: Outputs, *, keep: bool, rows: bool) -> None:
+    def __init__(
+        self, outputs: Outputs, *, keep: bool, compare: Callable[[list[Connection]], object] | None
+    ) -> None:
         self.kept: Connections | None = None
-        self.rows: list[Connection] = []
         self._outputs = outputs
         self._keep = keep
-        self._with_rows = rows
+        self._compare = compare
         self._add: Callable[[Any], object] | None = None
         self._log: Callable[[Any], object] | None = None
         self._verdicts: Callable[[Any], object] | None = None
@@ -268,8 +272,8 @@ class _Results:
         found = follower.take_connections()
         if last and self._keep:
             self.kept = found
-        if self._with_rows:
-            self.rows += found.rows()
+        if self._compare is not None:
+            self._compare(found.rows())
         if self._add is not None and (len(found) or last):
             work.append((self._add, found))
 
@@ -281,22 +285,40 @@ class _Dump:
     """
 
     def __init__(self, path: Path) -> None:
-        from fragtrack.conntrack import DumpError, parse
+        from fragtrack.conntrack.compare import Comparer
 
         name = os.fspath(path)
         source = 0 if name == "-" else name
         try:
             with open(source, encoding="utf-8", errors="replace", closefd=source != 0) as file:
-                self._entries = list(parse(file))
-        except DumpError as error:
+                comparer = Comparer(_table_of(file))
+        except FragtrackError as error:
             raise FragtrackError(f"{name_of(name)}: {error}") from error
         except OSError as error:
             raise OSError(error.errno, error.strerror, name_of(name)) from error
+        self.add = comparer.add
+        self.compare = comparer.finish
 
-    def compare(self, rows: list[Connection]) -> Comparison:
-        from fragtrack.conntrack import compare
 
-        return compare(self._entries, rows)
+def _table_of(lines: Iterable[str]) -> Iterator[Entry]:
+    """Read the entries of a table; events tell what happened, and not what there is."""
+    from fragtrack.conntrack import parse
+
+    number = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal number
+        for at, line in enumerate(lines, 1):
+            number = at
+            yield line
+
+    for entry in parse(counted()):  # it reads no line ahead: the last one is that of the entry
+        if entry.event is not None:
+            raise FragtrackError(
+                f"line {number}: an event ({entry.event}), not an entry of a table; "
+                "save 'conntrack -L -o extended' instead"
+            )
+        yield entry
 
 
 def _check_names(verdicts: Path | None, events: Path | None) -> None:

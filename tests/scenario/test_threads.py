@@ -213,7 +213,7 @@ def test_an_exception_of_the_caller_leaves_nothing(threads: int, tmp_path: Path)
 
 
 def test_no_threads_at_all_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(fragtrack.ConfigError, match="threads=0: it must be at least 1"):
+    with pytest.raises(fragtrack.ConfigError, match="threads=0: it must be a whole number"):
         fragtrack.reassemble(tmp_path / "in.pcap", threads=0)
 
 

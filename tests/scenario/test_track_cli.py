@@ -53,6 +53,20 @@ COUNTS = {
     "fragments": {"ipv4": 3, "ipv6": 0},
     "datagrams": {"complete": 1, "incomplete": 1},
     "orphans": {"end": 1},
+    "counters": {
+        "packets": 18,
+        "found": 13,  # with the three invalid ones that have an entry
+        "new": 4,
+        "invalid": 4,
+        "ignore": 0,
+        "delete": 1,
+        "insert": 4,
+        "insert_failed": 0,
+        "drop": 0,
+        "early_drop": 0,
+        "icmp_error": 0,
+        "entries": 3,
+    },
     "damaged": None,
 }
 

@@ -170,6 +170,27 @@ def test_the_next_sweep_makes_room_among_the_closing(backend: str) -> None:
     assert bench.ended() == []
 
 
+def test_where_nothing_could_go_the_sweep_finds_what_closes_later(backend: str) -> None:
+    bench = Bench(backend, max=100)
+    talks = [talk_of(sport=100 + number) for number in range(100)]
+    for talk in talks:
+        bench.open(talk)
+    newcomer = talk_of(sport=999)
+    for _ in range(3):  # each sweep looks for room, and there is none
+        assert bench.push(newcomer.client("S")).reason == "table_full"
+        bench.advance(1)
+        assert bench.ended() == []
+    bench.push_all(talks[50].goodbye())
+    assert bench.push(newcomer.client("S")).reason == "table_full"
+    bench.advance(1)
+    assert [(row.sport, row.end) for row in bench.ended()] == [(150, "early_drop")]
+    assert told(bench.push(newcomer.client("S"))) == "new original SYN_SENT"
+    # The newcomer is not assured: with the table full again, it is what may go.
+    assert bench.push(talk_of(sport=998).client("S")).reason in {None, "table_full"}
+    bench.advance(1)
+    assert [(row.sport, row.end) for row in bench.ended()] == [(999, "early_drop")]
+
+
 def test_what_ran_out_is_not_dropped_but_its_room_is_there_for_the_next(backend: str) -> None:
     # As in the kernel: the search finds only one that is over, removes it, and drops nothing; so
     # this packet is refused all the same.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from fragtrack.conntrack import Comparison, Difference, Entry, compare, from_connection, parse_line
+from fragtrack.conntrack.compare import Comparer
 from fragtrack.verdicts import Connection
 
 KINDS: Final = ("differs", "dump only", "capture only")
@@ -148,6 +149,26 @@ def test_connections_that_ended_in_the_capture() -> None:
     assert result.ended_total == 2
     assert result.ended[0].connection.end == "reset"
     assert "capture: reset (connection 1)" in result.lines()[1]
+
+
+def test_only_the_latest_ended_one_of_each_entry_is_held() -> None:
+    gre = {"protocol": 47, "sport": None, "dport": None, "state": None, "gre_key": (0, 7)}
+    six = {"ip_version": 6, "src": "2001:db8::1", "dst": "2001:db8:0:0::2"}
+    asked = [row(1), ping(2), row(3, **gre), row(4, **six)]
+    comparer = Comparer(dumped(*asked))
+    over: dict[str, Any] = {"timeout": None, "end": "closed"}
+    back = row(900, src="198.51.100.2", sport=80, dst="192.0.2.1", dport=40001, **over)
+    for turn in range(1, 50):
+        again = [replace(each, id=turn * 10 + each.id, **over) for each in asked]
+        comparer.add([*again, *(row(turn * 100 + n, **over) for n in range(5, 9)), back])
+    table = comparer._table
+    assert len(table.over) == len(asked)
+    assert not table.open
+    assert not table.loose
+    result = comparer.finish()
+    assert counts(result) == (0, 0, 0, 4, 0, 0)
+    assert [pair.connection.id for pair in result.ended] == [491, 492, 493, 494]
+    assert result.ended_total == 49 * 9
 
 
 def test_a_tuple_that_was_used_again_is_the_open_one() -> None:

@@ -74,7 +74,7 @@ def test_a_timeout_is_a_number_of_seconds(name: str, value: Any, accepted: str) 
     ("assignments", "message"),
     [
         ({"tcp_loos": "0"}, "tcp_loos: no such setting; there are profile, checksum"),
-        ({"net.netfilter.nf_conntrack_max": "many"}, "max is 'many'; it must be a number"),
+        ({"net.netfilter.nf_conntrack_max": "many"}, "max is 'many'; it must be a whole number"),
         ({"tcp_loose": "2"}, "tcp_loose is '2'; it must be 0 or 1"),
         ({"udp_timeout": "soon"}, "udp_timeout is 'soon'; it must be a number"),
         ({"udp_timeout": "nan"}, "udp_timeout is nan; it must be above 0"),

@@ -80,6 +80,20 @@ SUMMARY = {
     "fragments": {"ipv4": 2, "ipv6": 0},
     "datagrams": {"complete": 1, "incomplete": 0},
     "orphans": {},
+    "counters": {
+        "packets": 13,
+        "found": 8,
+        "new": 4,
+        "invalid": 1,
+        "ignore": 0,
+        "delete": 1,
+        "insert": 4,
+        "insert_failed": 0,
+        "drop": 0,
+        "early_drop": 0,
+        "icmp_error": 0,
+        "entries": 3,
+    },
     "damaged": None,
 }
 
@@ -183,7 +197,7 @@ def test_a_dump_to_compare_with(source: Path, tmp_path: Path) -> None:
         ({"settings": {"foo": "1"}}, "foo: no such setting; there are profile, "),
         ({"settings": {"tcp_loose": "x"}}, "tcp_loose is 'x'; it must be 0 or 1"),
         ({"profile": "bsd"}, "profile is 'bsd'; it must be one of linux-6.18, pre-6.1"),
-        ({"threads": 0}, "threads=0: it must be at least 1"),
+        ({"threads": 0}, "threads=0: it must be a whole number, at least 1"),
         ({"format": "zeek"}, "format='zeek' is that of an output, which is not asked for"),
         ({"limits": "none"}, "limits is 'none'; "),
         ({"output": "a.csv", "verdicts": "a.csv", "events": "e.csv"}, "a.csv: is named for two"),
@@ -249,6 +263,32 @@ def test_packets_get_verdicts() -> None:
     assert pa.table(tracker.connections())["invalid"].to_pylist() == [1]
     tracker.check()
     assert repr(tracker) == "<fragtrack.Tracker profile=linux-6.18 connections=1>"
+
+
+def test_what_nobody_will_ask_for_is_not_kept() -> None:
+    for keep_events, keep_ended in ((True, False), (False, True), (False, False)):
+        tracker = fragtrack.Tracker(keep_events=keep_events, keep_ended=keep_ended)
+        tracker.push(ipv4(udp(b"hello")), 0)
+        tracker.advance(60 * SECOND)
+        assert [event.kind for event in tracker.events()] == ["new", "destroy"] * keep_events
+        assert [row.end for row in tracker.ended().rows()] == ["timeout"] * keep_ended
+        assert tracker.counters["delete"] == 1
+        tracker.check()
+
+
+def test_wrong_values_are_named_with_what_they_must_be(tmp_path: Path) -> None:
+    tracker = fragtrack.Tracker()
+    with pytest.raises(fragtrack.ConfigError, match="limit is 0; it must be from 1"):
+        next(tracker.pages(0))
+    with pytest.raises(fragtrack.ConfigError, match="form is 'event'; it must be one of list, ext"):
+        tracker.dump("event")
+    for value, wanted in (("1e3", "a whole number"), ([], "a whole number"), (0, "from 1")):
+        with pytest.raises(fragtrack.ConfigError, match=f"max is .*; it must be {wanted}"):
+            fragtrack.TrackConfig().set({"max": value})
+    assert fragtrack.TrackConfig().set({"max": 5, "tcp_loose": 0}).tcp_loose is False
+    for threads in (0, 1.5, "2"):
+        with pytest.raises(fragtrack.ConfigError, match=r"threads=.*: it must be a whole number"):
+            fragtrack.track(tmp_path / "none.pcap", threads=threads)
 
 
 def test_time_ends_connections_and_zones_part_them() -> None:

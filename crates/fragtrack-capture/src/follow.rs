@@ -104,6 +104,8 @@ impl Follower {
     pub fn new(config: track::Config, reassembly: Config, zones: Zones, tables: Tables) -> Self {
         let header_checksum = reassembly.checksum == Checksum::Verify;
         let record = Record { rows: true, events: tables.events };
+        let hash_key = config.hash_key;
+        let seen = zeek::Config { max: config.max, ..zeek::Config::default() };
         Self {
             tracker: Tracker::new(config, header_checksum, record),
             engine: Engine::new(reassembly, false),
@@ -112,7 +114,7 @@ impl Follower {
             origin: None,
             ip: 0,
             verdicts: tables.verdicts.then(Verdicts::default),
-            zeek: tables.zeek.then(|| zeek::Flows::new(zeek::Config::default())),
+            zeek: tables.zeek.then(|| zeek::Flows::new(seen, hash_key)),
             scratch: Vec::new(),
             open: Vec::new(),
             standing: [0; 5],

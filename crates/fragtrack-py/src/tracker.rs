@@ -179,11 +179,11 @@ pub(crate) fn settings(
 #[pymethods]
 impl Tracker {
     #[new]
-    #[pyo3(signature = (config, reassembly, *, events = true))]
-    fn new(config: &Bound<'_, PyAny>, reassembly: &Bound<'_, PyAny>, events: bool) -> PyResult<Self> {
+    #[pyo3(signature = (config, reassembly, *, events = true, ended = true))]
+    fn new(config: &Bound<'_, PyAny>, reassembly: &Bound<'_, PyAny>, events: bool, ended: bool) -> PyResult<Self> {
         let (tracking, reassembly) = settings(config, reassembly)?;
         let header_checksum = reassembly.checksum == HeaderChecksum::Verify;
-        let record = Record { rows: true, events };
+        let record = Record { rows: ended, events };
         Ok(Self {
             core: Core::new(tracking, header_checksum, record),
             engine: Engine::new(reassembly, false),
@@ -352,8 +352,8 @@ pub(crate) fn counters<'py>(py: Python<'py>, totals: &Totals, entries: usize) ->
     counts(
         py,
         [
-            ("packets", totals.packets),
             ("entries", entries as u64),
+            ("packets", totals.packets),
             ("found", c.found),
             ("new", c.new),
             ("invalid", c.invalid),

@@ -8,10 +8,11 @@ zone; only connections that are still in the table of the capture are compared.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fragtrack.conntrack.convert import from_connection, turned, zone_of
+from fragtrack.conntrack.draft import address
 from fragtrack.conntrack.report import report
 
 if TYPE_CHECKING:
@@ -148,52 +149,82 @@ def compare(
     XML does not tell the types and identifiers of ICMP: such an entry is matched by its addresses
     alone, with one connection after the other.
     """
-    result = Comparison()
-    table = _Table(zones=zones)
-    for connection in connections:
-        table.add(connection)
-    result.ended_total = table.ended_total
-    left: list[Entry] = []
-    for entry in entries:  # first those that fit as they are: no other may take their place
-        found = table.take(entry, entry.original)
-        if found is None:
-            left.append(entry)
-            continue
-        pair = _judge(entry, found, timeout_slack, swap=False)
-        (result.different if pair.differences else result.same).append(pair)
-    for entry in left:
-        found = None if entry.translated else table.take(entry, turned(entry.original))
-        if found is not None:
-            result.reversed.append(_judge(entry, found, timeout_slack, swap=True))
-            continue
-        found = table.ended(entry)
-        if found is not None:
-            result.ended.append(Pair(entry, found))
-        else:
-            result.only_dump.append(entry)
-    result.only_capture.extend(table.rest())
-    return result
+    comparer = Comparer(entries, zones=zones, timeout_slack=timeout_slack)
+    comparer.add(connections)
+    return comparer.finish()
+
+
+class Comparer:
+    """Compares as `compare` does, and takes the connections piece by piece.
+
+    Of those that have ended it holds the latest for each entry of the dump, and counts the rest.
+
+    Parameters
+    ----------
+    entries, zones, timeout_slack
+        As for `compare`.
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry], *, zones: bool = False, timeout_slack: int | None = None
+    ) -> None:
+        self._entries = list(entries)
+        self._slack = timeout_slack
+        self._table = _Table(self._entries, zones=zones)
+
+    def add(self, connections: Iterable[Connection]) -> None:
+        """Take further connections of the capture, in the order of their ending."""
+        for connection in connections:
+            self._table.add(connection)
+
+    def finish(self) -> Comparison:
+        """Compare. Nothing can be added any more."""
+        table, slack = self._table, self._slack
+        result = Comparison(ended_total=table.ended_total)
+        left: list[Entry] = []
+        for entry in self._entries:  # first those that fit as they are: none may take their place
+            found = table.take(entry, entry.original)
+            if found is None:
+                left.append(entry)
+                continue
+            pair = _judge(entry, found, slack, swap=False)
+            (result.different if pair.differences else result.same).append(pair)
+        for entry in left:
+            found = None if entry.translated else table.take(entry, turned(entry.original))
+            if found is not None:
+                result.reversed.append(_judge(entry, found, slack, swap=True))
+                continue
+            found = table.ended(entry)
+            if found is not None:
+                result.ended.append(Pair(entry, found))
+            else:
+                result.only_dump.append(entry)
+        result.only_capture.extend(table.rest())
+        return result
 
 
 class _Table:
-    """The connections of a capture, by tuple. Each open one is given away once."""
+    """The connections of a capture, by tuple. Each open one is given away once.
 
-    def __init__(self, *, zones: bool) -> None:
+    Invariant: `over` holds nothing but tuples of the dump, so it is no larger than the dump.
+    """
+
+    def __init__(self, entries: Iterable[Entry], *, zones: bool) -> None:
         self.zones = zones
         self.open: defaultdict[Key, list[Connection]] = defaultdict(list)
+        # Only by the original tuple: an entry is not looked for the other way round among these.
+        self.wanted = {self._key(entry, entry.original) for entry in entries}
         self.over: dict[Key, Connection] = {}
         self.loose: defaultdict[Key, deque[Key]] = defaultdict(deque)  # ICMP, by addresses alone
         self.ended_total = 0
 
     def add(self, connection: Connection) -> None:
-        entry = from_connection(connection)
-        side = entry.original
-        keys = [self._key(entry, side)]
-        if side.icmp_type is not None:
-            keys.append(self._key(entry, _without_icmp(side)))
+        keys = self._keys(connection)
         if connection.timeout is None:
             self.ended_total += 1
-            self.over.update(dict.fromkeys(keys, connection))
+            for key in keys:
+                if key in self.wanted:
+                    self.over[key] = connection
             return
         self.open[keys[0]].append(connection)
         for key in keys[1:]:
@@ -236,9 +267,26 @@ class _Table:
             (entry.zone or entry.original.zone or 0) if self.zones else None,
         )
 
+    def _keys(self, c: Connection) -> list[Key]:
+        """Tell what finds a connection: its `_key`, and for ICMP that of its addresses alone.
 
-def _without_icmp(side: Side) -> Side:
-    return replace(side, icmp_type=None, icmp_code=None, icmp_id=None)
+        An entry made of the connection would have the same key, but takes many times longer.
+        """
+        srckey, dstkey = c.gre_key or (None, None)
+        ends: Key = (
+            c.protocol,
+            address(c.src),
+            address(c.dst),
+            c.sport or None,
+            c.dport or None,
+            srckey or None,
+            dstkey or None,
+        )
+        zone = zone_of(c) if self.zones else None
+        keys: list[Key] = [(*ends, (c.icmp_type, c.icmp_code, c.icmp_id), zone)]
+        if c.icmp_type is not None:
+            keys.append((*ends, (None, None, None), zone))
+        return keys
 
 
 # --------------------------------------------------------------------------------- differences

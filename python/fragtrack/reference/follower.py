@@ -20,6 +20,7 @@ from fragtrack.reference.track.table import Connections, VerdictRow, Verdicts
 from fragtrack.reference.track.tracker import Tracker
 from fragtrack.reference.zeek import ZeekFlows
 from fragtrack.reference.zeek.segment import read as read_segment
+from fragtrack.zeek import ZeekConfig
 
 if TYPE_CHECKING:
     from fragtrack.config import ReassemblyConfig
@@ -64,7 +65,7 @@ class Follower(Intake):
         zeek: bool = False,
     ) -> None:
         super().__init__()
-        self._zeek = ZeekFlows() if zeek else None
+        self._zeek = ZeekFlows(ZeekConfig(max=config.max)) if zeek else None
         watch = self._see if zeek else None
         self._tracker = Tracker(config, reassembly, vlans=True, watch=watch)
         self._by_vlan = config.zones == "vlan"

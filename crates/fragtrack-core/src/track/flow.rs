@@ -352,6 +352,13 @@ impl Flow {
             _ => false,
         }
     }
+
+    /// Whether it may give way where there is no room.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) const fn may_go(&self) -> bool {
+        !self.has(bit::ASSURED) || self.closing()
+    }
 }
 
 #[cfg(test)]

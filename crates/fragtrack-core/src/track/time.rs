@@ -68,7 +68,7 @@ impl Tracker {
         over.sort_unstable();
         over.dedup();
         self.expire_all(over);
-        if core::mem::take(&mut self.squeeze) {
+        if core::mem::take(&mut self.squeeze) && !self.settled {
             self.squeeze_out();
         }
     }
@@ -82,8 +82,9 @@ impl Tracker {
 
     /// The table was full: what may go goes, the oldest first, while more than 95 % are in use (`gc_worker`).
     fn squeeze_out(&mut self) {
-        let may_go = |flow: &Flow| !flow.has(bit::ASSURED) || flow.closing();
-        let candidates = self.flows.live().filter(|slot| self.flows.at(*slot).is_some_and(may_go)).collect();
+        let candidates: Vec<u32> =
+            self.flows.live().filter(|slot| self.flows.at(*slot).is_some_and(Flow::may_go)).collect();
+        self.settled = candidates.is_empty();
         for slot in self.by_number(candidates) {
             if self.flows.len() as u64 * 100 <= u64::from(self.config.max) * 95 {
                 return;

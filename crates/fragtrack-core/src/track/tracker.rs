@@ -42,6 +42,8 @@ pub struct Tracker {
     pub(super) events: Vec<Event>,
     /// The table was full: at the next second, those that may go do.
     pub(super) squeeze: bool,
+    /// Nothing in the table may go, as was found when it was squeezed: no need to look again.
+    pub(super) settled: bool,
     pub(super) due: Vec<u32>,
     pub(super) near: Vec<u32>,
 }
@@ -63,6 +65,7 @@ impl Tracker {
             ended: Vec::new(),
             events: Vec::new(),
             squeeze: false,
+            settled: false,
             due: Vec::new(),
             near: Vec::new(),
             config,
@@ -165,6 +168,9 @@ impl Tracker {
             flow.fragments = flow.fragments.saturating_add(1);
         }
         let handled = handle(flow, direction, packet, bytes, false, config, now);
+        if self.settled && flow.may_go() {
+            self.settled = false;
+        }
         let (mut changed, why) = match handled {
             Handled::Accepted { changed } => (changed, None),
             Handled::Noted { changed, note } => (changed, Some(note)),
@@ -246,6 +252,7 @@ impl Tracker {
         self.totals.see_made(flow.protocol);
         let look = self.next_look(&flow);
         let slot = self.flows.insert(flow, &packet.key, packet.hash);
+        self.settled = false;
         self.timers.add(slot, look);
         let counters = &mut self.totals.counters;
         counters.insert = counters.insert.wrapping_add(1);

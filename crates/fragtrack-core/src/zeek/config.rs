@@ -92,7 +92,7 @@ pub struct Config {
     pub interactive_ports: Ports,
     /// Whether an ICMP reply without its request makes its sender the responder.
     pub icmp_by_type: bool,
-    /// Key of the hash that gives connections their identifier, low half first; it also spreads flows over buckets.
+    /// Key of the hash that gives connections their identifier, low half first.
     pub uid_key: (u64, u64),
 }
 

@@ -52,11 +52,11 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// None yet.
+    /// None yet. `hash_key`: secret, low half first; whoever knew it could choose flows that all collide.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: Config, hash_key: (u64, u64)) -> Self {
         Self {
-            hash: Multilinear::new(config.uid_key),
+            hash: Multilinear::new(hash_key),
             uids: SipHash::new(config.uid_key),
             index: Index::new(),
             slots: Vec::new(),
@@ -122,12 +122,6 @@ impl Flows {
     /// The flows that ended since the last call, in the order of ending.
     pub fn take(&mut self) -> Vec<Row> {
         core::mem::take(&mut self.ended)
-    }
-
-    /// Rows that [`Self::take`] would give.
-    #[must_use]
-    pub const fn ready(&self) -> usize {
-        self.ended.len()
     }
 
     /// Number of open flows.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from fragtrack.reference.track.finding import Finding, TrackReason
 from fragtrack.reference.track.flow import SECOND, Flow
 from fragtrack.reference.track.flows import CHAIN, Flows
-from fragtrack.reference.track.journal import Journal
 from fragtrack.reference.track.key import key_of
 
 if TYPE_CHECKING:
     from typing import Literal
 
     from fragtrack.reference.track.finding import Way
+    from fragtrack.reference.track.journal import Journal
     from fragtrack.reference.track.key import Tuple
     from fragtrack.reference.track.packet import Packet
     from fragtrack.track_config import TrackConfig
@@ -45,9 +45,9 @@ class Entries:
     does not run backward.
     """
 
-    def __init__(self, config: TrackConfig, *, vlans: bool) -> None:
+    def __init__(self, config: TrackConfig, journal: Journal, *, vlans: bool) -> None:
         self.flows = Flows(config)
-        self.journal = Journal()
+        self.journal = journal
         self._most = config.max
         self._vlans = vlans
         self._now: int | None = None

@@ -32,7 +32,8 @@ class Journal:
     packets and the fragments that were held or dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, events: bool = True, ended: bool = True) -> None:
+        self._keep_events, self._keep_ended = events, ended
         self.counters = dict.fromkeys(COUNTERS, 0)
         self.reasons = dict.fromkeys(TrackReason, 0)
         self.classes: dict[str, int] = {}
@@ -67,11 +68,13 @@ class Journal:
         row: Connection,
     ) -> None:
         """Record an event (``nf_conntrack_event``)."""
-        self._events.append(Event(kind, time, frame, row))
+        if self._keep_events:
+            self._events.append(Event(kind, time, frame, row))
         if kind == "new":
             self.protocols[row.protocol] = self.protocols.get(row.protocol, 0) + 1
         elif kind == "destroy":
-            self._ended.append(row)
+            if self._keep_ended:
+                self._ended.append(row)
             self.ends[row.end] = self.ends.get(row.end, 0) + 1
             self.count("delete")
 

@@ -17,6 +17,7 @@ from fragtrack.reference.reassembler import DOMAIN_BITS, Reassembler, is_fragmen
 from fragtrack.reference.track import icmp, protocols
 from fragtrack.reference.track.entries import Cause, Entries
 from fragtrack.reference.track.finding import Finding, TrackReason, Way
+from fragtrack.reference.track.journal import Journal
 from fragtrack.reference.track.key import ANSWERS, tuple_of
 from fragtrack.reference.track.packet import Packet, decode
 from fragtrack.reference.track.table import Connections
@@ -69,6 +70,8 @@ class Tracker:
         Zones are VLAN tags of frames, and rows show them so.
     watch : callable or None
         Called with the bytes of each whole packet, its verdict and its time stamp (ns).
+    events, ended : bool
+        Whether they are kept for `take_events` and `take_ended`.
 
     Notes
     -----
@@ -82,12 +85,14 @@ class Tracker:
         *,
         vlans: bool = False,
         watch: Watch | None = None,
+        events: bool = True,
+        ended: bool = True,
     ) -> None:
         self._config = config
         self._watch = watch
         self._verify = reassembly.verify_checksum
         self._reassembler = Reassembler(replace(reassembly, path="netfilter"))
-        self._entries = Entries(config, vlans=vlans)
+        self._entries = Entries(config, Journal(events=events, ended=ended), vlans=vlans)
         self._pushed = 0
         self._fragments = {"seen": 0, "complete": 0, "incomplete": 0}
 
