@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from errno import EBADF
 from typing import TYPE_CHECKING
 
+from fragtrack.cli.standard import (
+    check_read_once,
+    check_streams,
+    ignore,
+    print_json,
+    shown,
+    summary_stream,
+    to_terminal,
+)
 from fragtrack.cli.status import complain, end_status
 from fragtrack.cli.values import size, threads, usual_threads
 from fragtrack.config import LIMITS, POLICIES, RECLAIMS
@@ -14,6 +20,7 @@ from fragtrack.errors import ConfigError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from typing import TextIO
 
     from fragtrack.summary import Summary
 
@@ -154,7 +161,7 @@ def run(args: Namespace) -> int:
     from fragtrack.files import reassemble
 
     _check(args)
-    engine.load(tell=_ignore if args.quiet else complain)
+    engine.load(tell=ignore if args.quiet else complain)
     with Interrupt() as interrupt, Bar(wanted=not args.quiet) as bar:
         summary = reassemble(
             args.inputs,
@@ -168,63 +175,46 @@ def run(args: Namespace) -> int:
             progress=bar,
             stopped=interrupt,
         )
-    try:
-        _show(args, summary)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write: {error.strerror}", "the summary") from error
-    return end_status(summary, interrupt.signal, (args.output, args.datagrams))
+    targets = (args.output, args.datagrams)
+    with summary_stream(*targets) as stream:
+        _show(args, summary, stream)
+    return end_status(summary, interrupt.signal, targets)
 
 
 def _check(args: Namespace) -> None:
     """Refuse what cannot be meant."""
     if args.output is None and args.datagrams is None and not args.json:
         raise ConfigError("nothing to do: give -o OUTPUT, --datagrams FILE or --json")
-    if args.inputs.count("-") > 1:
-        raise ConfigError("standard input can be read only once")
+    check_read_once(args.inputs)
     if args.hash and args.datagrams is None:
         raise ConfigError("--hash goes into the table of --datagrams FILE, which is not asked for")
-    on_stdout = [
-        option
-        for option, there in (
-            ("-o -", args.output == "-"),
-            ("--datagrams -", args.datagrams == "-"),
-            ("--json", args.json),
-        )
-        if there
-    ]
-    if len(on_stdout) > 1:
-        raise ConfigError(f"only one can have standard output: {' or '.join(on_stdout)}")
-    if "-" in args.inputs and sys.stdin is not None and sys.stdin.isatty():
-        raise ConfigError("a capture does not come from a terminal: pipe one in")
-    if args.output == "-" and sys.stdout is not None and sys.stdout.isatty():
+    check_streams(
+        args.inputs,
+        {
+            "-o -": args.output == "-",
+            "--datagrams -": args.datagrams == "-",
+            "--json": args.json,
+        },
+    )
+    if to_terminal(args.output):
         raise ConfigError("a capture is not for a terminal: use -o FILE, or pipe it on")
 
 
-def _show(args: Namespace, summary: Summary) -> None:
-    taken = "-" in (args.output, args.datagrams)
-    stream = sys.stderr if taken else sys.stdout
+def _show(args: Namespace, summary: Summary, stream: TextIO | None) -> None:
     if args.json:
-        import json
-
-        if stream is None:
-            raise OSError(EBADF, os.strerror(EBADF))
-        stream.write(json.dumps(summary.as_dict()) + "\n")
+        print_json(summary.as_dict(), stream)
     elif stream is not None and not args.quiet and (summary.packets or not summary.interrupted):
         from fragtrack.cli.report import Places, print_summary
         from fragtrack.sources import name_of
 
         places = Places(
             tuple(name_of(name) for name in args.inputs),
-            _shown(args.output),
-            _shown(args.datagrams),
+            shown(args.output),
+            shown(args.datagrams),
             keep=args.incomplete == "keep",
             options=_options(args),
         )
         print_summary(summary, places, stream)
-    if stream is not None:
-        stream.flush()
 
 
 def _options(args: Namespace) -> tuple[str, ...]:
@@ -234,11 +224,3 @@ def _options(args: Namespace) -> tuple[str, ...]:
         for name, value in given.items()
         if value != DEFAULTS[name]
     )
-
-
-def _shown(target: str | None) -> str | None:
-    return "standard output" if target == "-" else target
-
-
-def _ignore(_: str) -> None:
-    """Say nothing."""

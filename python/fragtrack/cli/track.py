@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from argparse import ArgumentTypeError
-from errno import EBADF
 from typing import TYPE_CHECKING, TextIO
 
+from fragtrack.cli.standard import (
+    check_read_once,
+    check_streams,
+    ignore,
+    print_json,
+    shown,
+    summary_stream,
+    to_terminal,
+)
 from fragtrack.cli.status import complain, end_status
 from fragtrack.cli.values import threads, usual_threads
 from fragtrack.config import LIMITS
@@ -152,7 +158,7 @@ def run(args: Namespace) -> int:
     if args.format is not None and args.output is None:
         args.output = "-"
     _check(args)
-    engine.load(tell=_ignore if args.quiet else complain)
+    engine.load(tell=ignore if args.quiet else complain)
     with Interrupt() as interrupt, Bar(wanted=not args.quiet) as bar:
         found = track(
             args.inputs,
@@ -169,52 +175,35 @@ def run(args: Namespace) -> int:
             progress=bar,
             stopped=interrupt,
         )
-    try:
-        _show(args, found)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write: {error.strerror}", "the summary") from error
     targets = (args.output, args.verdicts, args.events)
+    with summary_stream(*targets) as stream:
+        _show(args, found, stream)
     return end_status(found.summary, interrupt.signal, targets)
 
 
 def _check(args: Namespace) -> None:
     """Refuse what cannot be meant."""
-    if [*args.inputs, args.compare].count("-") > 1:
-        raise ConfigError("standard input can be read only once")
-    on_stdout = [
-        option
-        for option, there in (
-            ("-o -", args.output == "-"),
-            ("--verdicts -", args.verdicts == "-"),
-            ("--events -", args.events == "-"),
-            ("--json", args.json),
-        )
-        if there
-    ]
-    if len(on_stdout) > 1:
-        raise ConfigError(f"only one can have standard output: {' or '.join(on_stdout)}")
-    if "-" in args.inputs and sys.stdin is not None and sys.stdin.isatty():
-        raise ConfigError("a capture does not come from a terminal: pipe one in")
-    on_terminal = args.output == "-" and sys.stdout is not None and sys.stdout.isatty()
-    if on_terminal and args.format in BINARY:
+    check_read_once([*args.inputs, args.compare])
+    check_streams(
+        args.inputs,
+        {
+            "-o -": args.output == "-",
+            "--verdicts -": args.verdicts == "-",
+            "--events -": args.events == "-",
+            "--json": args.json,
+        },
+    )
+    if args.format in BINARY and to_terminal(args.output):
         raise ConfigError(f"{args.format} is not for a terminal: use -o FILE, or pipe it on")
 
 
-def _show(args: Namespace, found: Tracked) -> None:
-    taken = "-" in {args.output, args.verdicts, args.events}
-    stream = sys.stderr if taken else sys.stdout
+def _show(args: Namespace, found: Tracked, stream: TextIO | None) -> None:
     summary = found.summary
     if args.json:
-        import json
-
-        if stream is None:
-            raise OSError(EBADF, os.strerror(EBADF))
         told = summary.as_dict()
         if found.comparison is not None:
             told["comparison"] = found.comparison.as_dict()
-        stream.write(json.dumps(told) + "\n")
+        print_json(told, stream)
     elif stream is not None and not args.quiet and (summary.packets or not summary.interrupted):
         _print(args, found, stream)
     if found.comparison is not None and stream is not None and not args.json:
@@ -223,8 +212,6 @@ def _show(args: Namespace, found: Tracked) -> None:
         from fragtrack.sources import name_of
 
         print_lines(comparison_lines(found.comparison, name_of(args.compare)), stream)
-    if stream is not None:
-        stream.flush()
 
 
 def _print(args: Namespace, found: Tracked, stream: TextIO) -> None:
@@ -234,9 +221,9 @@ def _print(args: Namespace, found: Tracked, stream: TextIO) -> None:
 
     places = Places(
         tuple(name_of(name) for name in args.inputs),
-        _shown(args.output),
-        _shown(args.verdicts),
-        _shown(args.events),
+        shown(args.output),
+        shown(args.verdicts),
+        shown(args.events),
         form=_form(args),
         old=args.profile != PROFILES[0],
         options=_options(args),
@@ -264,11 +251,3 @@ def _options(args: Namespace) -> tuple[str, ...]:
         *([f"--limits {args.limits}"] if args.limits != "capture" else []),
         *(f"--set {quote(f'{name}={value}')}" for name, value in args.settings),
     )
-
-
-def _shown(target: str | None) -> str | None:
-    return "standard output" if target == "-" else target
-
-
-def _ignore(_: str) -> None:
-    """Say nothing."""
